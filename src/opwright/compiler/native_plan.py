@@ -29,6 +29,7 @@ from ..ops.dispatch import quietly
 from . import calls
 from .background import compiling
 from .calls import every_node, function_of
+from .complex_parts import with_real_arithmetic
 from .fixed_lists import with_fixed_lists
 from .functional_control_flow import with_keys
 from .list_items import with_list_items
@@ -66,7 +67,7 @@ def specialize(graph: Graph, shapes: Sequence[Shape | None]) -> Graph:
     while (fixed := with_fixed_lists(result)) is not result:  # the length of one list is the trip count of another loop
         result = _sized(fixed, shapes)
     result.keep_origin(graph.origin)
-    return with_keys(run_passes(with_unmerged_rows(result)))
+    return with_keys(run_passes(with_real_arithmetic(with_unmerged_rows(result))))
 
 
 def _sized(graph: Graph, shapes: Sequence[Shape | None]) -> Graph:

@@ -11,7 +11,7 @@ from opwright.compiler.kernels.fourier import fourier
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.domain_ops import Fourier
 from opwright.core import flags
-from opwright.core.dtypes import float32
+from opwright.core.dtypes import float32, float64
 
 RNG = np.random.default_rng(2)
 NEAR = 1e-6
@@ -74,6 +74,9 @@ def test_a_nan_reaches_its_own_row_alone():
     assert np.isfinite(y[[0, 2]]).all()
 
 
-@targets((fourier, {"m": 64, "real": True, "whole": False}))
+WHOLE = {"dtype": float64, "m": 64, "real": False, "whole": True, "inverse": True}
+
+
+@targets((fourier, {"dtype": float32, "m": 64, "real": True, "whole": False, "inverse": False}), (fourier, WHOLE))
 def test_transforms_compile_for_every_target(family, constants, names):
     compiles_for(names, family, **constants)

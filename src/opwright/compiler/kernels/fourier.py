@@ -1,7 +1,8 @@
 """Fourier transforms of rows.
 
 Lives here: the selector of Fourier, the family `fourier`, its tables.
-Not here: images, whose rows and then columns are transformed (../lowering/spectral.py).
+Not here: images, whose rows and then columns are transformed; most lengths that are not powers of two
+(../lowering/fourier.py).
 
 A transform of M complex numbers is Stockham's: stages of radix 4 alternate between two arrays and leave the numbers in
 order. With n the remaining length, s = M / n, and p < n / 4, q < s,
@@ -15,7 +16,7 @@ j + 1], whose transform Z yields, with w = exp(-2 pi i / N),
 
     X[k] = (Z[k] + conj Z[N / 2 - k]) / 2 - i w^k (Z[k] - conj Z[N / 2 - k]) / 2
 
-Short rows, and lengths that are not powers of two, are products with a matrix of sines.
+Short rows, and short lengths that are not powers of two, are products with a matrix of sines.
 Source: Van Loan, Computational Frameworks for the Fast Fourier Transform (1992), 1.7 and 4.3.
 """
 
@@ -27,9 +28,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...core.dtypes import float32
+from ...core.dtypes import DType, float32, float64
 from .. import language as kl
-from ..language import f32, i64, ptr
+from ..language import i64, ptr, u8
 from ..loops.buffers import Buffer, SameMemory
 from ..loops.domain_ops import Fourier
 from ..loops.expressions import arg
@@ -120,10 +121,12 @@ def _interleaved_blocks(vectors: list[Value], s: int) -> list[Value]:
 
 
 class InterleavedRow(NamedTuple):
-    """Complex numbers as pairs of floats. count: floats of the row; None if it is complete."""
+    """Complex numbers as pairs of floats. count: floats of the row; None if it is complete. swapped: whether parts
+    change places."""
 
     x: Pointer
     count: Any
+    swapped: bool = False
 
     def load(self, i: Any, lanes: int) -> ComplexVector:
         """Load `lanes` complex numbers from index i on; zeros beyond the last of them."""
@@ -132,7 +135,8 @@ class InterleavedRow(NamedTuple):
         if self.count is not None:
             masks = [kl.first(kl.clamp(self.count - start - k * lanes, 0, lanes), lanes) for k in range(2)]
         low, high = (self.x.load(start + k * lanes, lanes, masks[k]) for k in range(2))
-        return kl.shuffle(low, high, range(0, 2 * lanes, 2)), kl.shuffle(low, high, range(1, 2 * lanes, 2))
+        re, im = kl.shuffle(low, high, range(0, 2 * lanes, 2)), kl.shuffle(low, high, range(1, 2 * lanes, 2))
+        return (im, re) if self.swapped else (re, im)
 
 
 def _store_pairs(y: Pointer, i: Any, v: ComplexVector) -> None:
@@ -199,18 +203,31 @@ def plane_size(m: int) -> int:
 
 @kl.family
 def fourier(
-    work: Work, x: ptr[f32], y: ptr[f32], factors: ptr[f32], pitch: i64, count: i64, *, m: int, real: bool, whole: bool
+    work: Work,
+    x: ptr[u8],
+    y: ptr[u8],
+    factors: ptr[u8],
+    pitch: i64,
+    count: i64,
+    *,
+    dtype: DType,
+    m: int,
+    real: bool,
+    whole: bool,
+    inverse: bool,
 ) -> None:
     """Transform rows of m complex numbers, or of 2 m real ones, `count` floats of which exist. Items: rows.
 
-    pitch: floats from a row to the next; whole: whether all floats exist.
+    pitch: floats from a row to the next; whole: whether all floats exist. inverse: the transform of numbers with their
+    parts exchanged is m times the inverse one with its parts exchanged.
     """
-    lanes = work.lanes(f32)
+    x, y, factors = (p.cast(dtype, dtype.size) for p in (x, y, factors))
+    lanes = work.lanes(dtype)
     stages, size = stages_of(m, lanes)
-    scratch = work.scratch(f32)
+    scratch = work.scratch(dtype)
     planes = [ComplexPlanes(scratch + k * plane_size(m), scratch + (k + 1) * plane_size(m)) for k in (0, 2)]
     for item in work.items():
-        row = InterleavedRow(x + item * pitch, None if whole else count)
+        row = InterleavedRow(x + item * pitch, None if whole else count, inverse)
         for number, stage in enumerate(stages):
             _stage(stage, planes[(number - 1) % 2] if number else row, planes[number % 2], factors, m, lanes)
         result = planes[(len(stages) - 1) % 2]
@@ -219,7 +236,8 @@ def fourier(
         else:
             out = y + item * (2 * m)
             for i in kl.loop(0, m, lanes):
-                _store_pairs(out, i, result.load(i, lanes))
+                re, im = result.load(i, lanes)
+                _store_pairs(out, i, (im * (1.0 / m), re * (1.0 / m)) if inverse else (re, im))
 
 
 def _real_transform(z: ComplexPlanes, out: Pointer, factors: Pointer, m: int, lanes: int) -> None:
@@ -237,21 +255,22 @@ def _real_transform(z: ComplexPlanes, out: Pointer, factors: Pointer, m: int, la
             k,
             (0.5 * (re + other_re) + (c * odd_im - s * odd_re), 0.5 * (im - other_im) - (c * odd_re + s * odd_im)),
         )
-    out[2 * m], out[2 * m + 1] = first - second, kl.full(f32, 0, 0.0)
+    out[2 * m], out[2 * m + 1] = first - second, kl.full(first.dtype, 0, 0.0)
 
 
 @selector(Fourier)
 def select_fourier(form: Fourier, build: Builder) -> None:
     """Add the steps of a transform by stages, or by a matrix."""
     x, y, size = form.input, form.output, form.size
-    if any(b.parent is not None or b.dtype is not float32 for b in (x, y)):
+    dtype = x.dtype
+    if any(b.parent is not None for b in (x, y)) or y.dtype is not dtype or dtype not in (float32, float64):
         raise NoKernel(f"a transform of {x!r} to {y!r}")
     rows = x.shape[: -2 if form.complex else -1]
     expected = (*rows, size if form.complex else size // 2 + 1, 2)
     n = x.shape[len(rows)]
     if y.shape != expected or not 0 < n <= size or not x.size:
         raise NoKernel(f"a transform of {x!r} to {y!r}")
-    lanes, m = host().vector_bytes // 4, size if form.complex else size // 2
+    lanes, m = host().vector_bytes // dtype.size, size if form.complex else size // 2
     if size & (size - 1) or m < 4 * lanes:
         _add_matrix_product(form, build)
         return
@@ -261,17 +280,17 @@ def select_fourier(form: Fourier, build: Builder) -> None:
     real = not form.complex
     table = build.packed(
         (stages_of(m, lanes)[1] + (2 * m if real else 0),),
-        np.float32,
+        dtype.np,
         lambda out: fill_factors(m, lanes, real, out),
-        ("fourier", m, lanes, real),
+        ("fourier", dtype.name, m, lanes, real),
     )
-    code = fourier.code(m=m, real=real, whole=floats == 2 * m)
+    code = fourier.code(dtype=dtype, m=m, real=real, whole=floats == 2 * m, inverse=form.inverse)
     items = math.prod(rows)
     build.step(
         code,
         [build.pointer(x), build.pointer(y), table, floats, floats],
         items,
-        scratch=16 * plane_size(m),
+        scratch=4 * dtype.size * plane_size(m),
         chunk=grain(16 * m * len(stages_of(m, lanes)[0]), items),
     )
 
@@ -283,9 +302,9 @@ def _add_matrix_product(form: Fourier, build: Builder) -> None:
     x, y = form.input, form.output
     rows, columns = matrix.shape
     count = x.size // rows
-    waves = Buffer("waves", float32, (rows, columns), matrix)
-    flat = [SameMemory(b.name, float32, (count, n), b.constant, of=b) for b, n in ((x, rows), (y, columns))]
-    select(MatMul(flat[1], flat[0], waves, (), arg(0, float32)), build)
+    waves = Buffer("waves", x.dtype, (rows, columns), matrix)
+    flat = [SameMemory(b.name, x.dtype, (count, n), b.constant, of=b) for b, n in ((x, rows), (y, columns))]
+    select(MatMul(flat[1], flat[0], waves, (), arg(0, x.dtype)), build)
 
 
 def _waves(form: Fourier) -> Iterator[np.ndarray]:
@@ -293,9 +312,12 @@ def _waves(form: Fourier) -> Iterator[np.ndarray]:
     n, size = form.input.shape[-2 if form.complex else -1], form.size
     steps = np.multiply.outer(np.arange(n), np.arange(form.output.shape[-2])) % size
     cos, sin = np.cos(2 * np.pi / size * steps), np.sin(2 * np.pi / size * steps)
-    real = np.stack([cos, -sin], -1).reshape(n, -1).astype(np.float32)
+    if form.inverse:
+        cos, sin = cos / size, -sin / size
+    dtype = form.input.dtype.np
+    real = np.stack([cos, -sin], -1).reshape(n, -1).astype(dtype)
     if not form.complex:
         yield real
         return
-    imaginary = np.stack([sin, cos], -1).reshape(n, -1).astype(np.float32)
+    imaginary = np.stack([sin, cos], -1).reshape(n, -1).astype(dtype)
     yield np.stack([real, imaginary], 1).reshape(2 * n, -1)

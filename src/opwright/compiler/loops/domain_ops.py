@@ -254,15 +254,17 @@ class FixedProduct(LoopOp):
 
 @record
 class Fourier(LoopOp):
-    """The discrete Fourier transform of rows, float32: y[k] = sum_j x[j] exp(-2 pi i j k / size), 0 behind a row's end.
+    """The discrete Fourier transform of rows: y[k] = sum_j x[j] exp(-2 pi i j k / size), 0 behind a row's end.
 
-    input: real [..., n], and the output the first half, [..., size / 2 + 1, 2]; or, complex, [..., n, 2], and the
-    output [..., size, 2]. Real and imaginary parts are neighbours. n <= size.
+    input: float32 or float64, real [..., n], and the output the first half, [..., size / 2 + 1, 2]; or, complex,
+    [..., n, 2], and the output [..., size, 2]. Real and imaginary parts are neighbours. n <= size. inverse: of complex
+    rows, with exp(2 pi i j k / size) / size.
     """
 
     input: Buffer
     size: int
     complex: bool = False
+    inverse: bool = False
 
 
 @record

@@ -25,6 +25,10 @@ FAMILIES: dict[str, str] = {
     ),
     "diagonals": "MatrixBandPart MatrixDiag MatrixDiagPart MatrixSetDiag",
     "fake_quantization": "FAKE_QUANT FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel",
+    "fourier": (
+        "FFT FFT2D FFT3D FFTND IFFT IFFT2D IFFT3D IFFTND IRFFT IRFFT2D IRFFT3D IRFFTND RFFT RFFT2D RFFT3D RFFTND "
+        "custom:IRFFT2D custom:Irfft2d custom:RFFT2D custom:Rfft2d lite:RFFT2D"
+    ),
     "frames": "ExtractImagePatches Frame OverlapAndAdd",
     "functions": (
         "ABS ADD_N Abs Acos Acosh Add AddN Asin Asinh Atan Atan2 Atanh BITWISE_XOR BiasAdd BitwiseAnd BitwiseOr "
@@ -82,8 +86,8 @@ FAMILIES: dict[str, str] = {
     ),
     "scans": "CUMSUM Cumprod Cumsum CumulativeLogsumexp LinearRecurrence ShiftByOne",
     "spectral": (
-        "COMPLEX_ABS IMAG REAL custom:AudioSpectrogram custom:Complex custom:IRFFT2D custom:Irfft2d custom:Mfcc "
-        "custom:RFFT2D custom:Rfft2d custom:aeq.hadamard_rotation lite:RFFT2D"
+        "COMPLEX_ABS Complex ComplexAbs IMAG Imag REAL Real custom:AudioSpectrogram custom:Complex custom:Mfcc "
+        "custom:aeq.hadamard_rotation"
     ),
     "stateful": (
         "ASSIGN_VARIABLE CALL_ONCE MULTINOMIAL RANDOM_STANDARD_NORMAL RANDOM_UNIFORM READ_VARIABLE "

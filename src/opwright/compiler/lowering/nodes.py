@@ -41,10 +41,17 @@ def operand_of(value: Value, name: str, key: Any = None) -> RuleOperand:
 
 
 def catalogue_operand(value: Value) -> RuleOperand:
-    """Return a value of a catalogue graph as an operand. Raises NoLowering as `operand_of`, and for complex numbers."""
-    if value.dtype.np.kind in "SUVc" and value.dtype is not bfloat16:
+    """Return a value of a catalogue graph as an operand. Raises NoLowering as `operand_of`."""
+    if value.dtype.np.kind in "SUV" and value.dtype is not bfloat16:
         raise NoLowering(f"elements of type {value.dtype.name}")
     return operand_of(value, value.name)
+
+
+def real_operand(value: Value) -> RuleOperand:
+    """Return a value of a catalogue graph as an operand. Raises NoLowering as `operand_of`, and for complex numbers."""
+    if value.dtype.is_complex:
+        raise NoLowering(f"elements of type {value.dtype.name}")
+    return catalogue_operand(value)
 
 
 class GraphNode:

@@ -23,18 +23,24 @@ MODULES = {name: f"{__package__}.{module}" for module, names in FAMILIES.items()
 """By operator, the module with its rule, imported when the rule is first looked up."""
 
 _rules: dict[tuple[str, str], Rule] = {}  # by module and operator
+_of_complex: set[Rule] = set()
 
 
-def rule(*names: str, lite: Sequence[str] = (), custom: Sequence[str] = ()) -> Callable[[Rule], Rule]:
+def rule(
+    *names: str, lite: Sequence[str] = (), custom: Sequence[str] = (), of_complex: bool = False
+) -> Callable[[Rule], Rule]:
     """Register the decorated function as the rule of these operators of the catalogue and builtins of files.
 
-    lite: builtins whose names the catalogue has for other operators. custom: shipped custom operators. After a change,
+    lite: builtins whose names the catalogue has for other operators. custom: shipped custom operators. of_complex:
+    whether it lowers nodes of the catalogue on complex numbers; files' nodes are the rule's to decide. After a change,
     `make families` updates the table of modules.
     """
     keys = (*names, *(f"{LITE}:{name}" for name in lite), *(f"{CUSTOM}:{name}" for name in custom))
 
     def register(function: Rule) -> Rule:
         _rules.update(((function.__module__, key), function) for key in keys)
+        if of_complex:
+            _of_complex.add(function)
         return function
 
     return register
@@ -65,5 +71,9 @@ def lower(ctx: LoweringContext) -> list[LoopOp]:
     function = find_rule(ctx.node.dialect, ctx.operator)
     if function is None:
         raise NoLowering(f"no rule for {ctx.operator}")
+    if ctx.node.dialect == CATALOGUE and function not in _of_complex:
+        for value in (*ctx.node.node.operands, *ctx.node.outputs):
+            if value.dtype.is_complex:
+                raise NoLowering(f"elements of type {value.dtype.name}")
     function(ctx)
     return ctx.ops

@@ -29,7 +29,7 @@ from ..loops.scalar_programs import Append, Block, Choose, Compute, Guard, LoopP
 from ..memory import ALIASES
 from ..scalar_loops import APPENDED, ARRAY, ELEMENT, PASSED, READ, LoopInput
 from .context import Buffers, LoweringContext, NoLowering
-from .nodes import GraphNode, catalogue_operand
+from .nodes import GraphNode, real_operand
 from .registry import lower
 
 
@@ -51,7 +51,7 @@ class _LoopReader:
 
     def __init__(self, variables: int) -> None:
         self.variables = variables
-        self.buffers = Buffers(catalogue_operand)
+        self.buffers = Buffers(real_operand)
         self.numbers: dict[int, int] = {}  # by identity of a buffer, the number of its value
         self.count = 0
         self.depth = 0

@@ -1,22 +1,22 @@
-"""Complex numbers and Fourier transforms: RFFT2D, IRFFT2D, REAL, IMAG, COMPLEX_ABS, Complex; AudioSpectrogram, Mfcc;
+"""Complex numbers and signals: Real, Imag, ComplexAbs, Complex and their builtins; AudioSpectrogram, Mfcc;
 aeq.hadamard_rotation.
 
 Lives here: these rules; complex numbers as pairs of floats (`parts_of`, `join`), products of complex numbers.
-Not here: row transforms (../kernels/fourier.py), moves of complex numbers, which are 8 bytes (views.py).
+Not here: Fourier transforms (fourier.py), their rows (../kernels/fourier.py), moves of complex numbers, which are 8
+bytes (views.py), complex arithmetic of the catalogue (../complex_parts.py).
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import DType, complex64, complex128, float32, float64
 from ...core.dtypes import bool as bool_
+from ...core.dtypes import complex128, float32, float64
 from ..loops.buffers import Buffer, IndexMap, row_major
 from ..loops.domain_ops import Fourier, Hadamard
-from ..loops.expressions import Expr, apply, arg, const, convert, scalar
+from ..loops.expressions import Expr, apply, arg, const, convert
 from ..loops.ops import Map, MatMul, Move, Reinterpret
 from .context import LoweringContext, NoLowering, RuleOperand
 from .operand_expressions import broadcast, truth
@@ -54,13 +54,19 @@ def _extract(ctx: LoweringContext, out: Buffer, interleaved: Buffer, index: int)
 
 def join(ctx: LoweringContext, y: RuleOperand, real: Buffer, imaginary: Buffer) -> None:
     """Write complex numbers from parts of the output's shape. Raises NoLowering for other types."""
-    if y.dtype is not complex64:
-        raise NoLowering(f"elements of type {y.dtype.name}")
-    interleaved = ctx.new(float32, (*y.shape, 2), ".pairs")
-    steps = (*row_major(y.shape), 1)
-    boxes = tuple(IndexMap((*(0,) * len(y.shape), k), (*y.shape, 1), 0, steps) for k in range(2))
-    ctx.add(Move, interleaved, (real, imaginary), boxes)
-    as_output(ctx, y, interleaved)
+    if not y.dtype.is_complex or real.dtype is not y.dtype.real_dtype:
+        raise NoLowering(f"elements of type {y.dtype.name} of parts of {real.dtype.name}")
+    as_output(ctx, y, as_pairs(ctx, real, imaginary))
+
+
+def as_pairs(ctx: LoweringContext, real: Buffer, imaginary: Buffer) -> Buffer:
+    """Return pairs [..., 2] of two parts of one shape."""
+    shape = real.shape
+    result = ctx.new(real.dtype, (*shape, 2), f".{len(ctx.ops)}.pairs")
+    steps = (*row_major(shape), 1)
+    boxes = tuple(IndexMap((*(0,) * len(shape), k), (*shape, 1), 0, steps) for k in range(2))
+    ctx.add(Move, result, (real, imaginary), boxes)
+    return result
 
 
 def as_output(ctx: LoweringContext, y: RuleOperand, interleaved: Buffer) -> None:
@@ -68,18 +74,18 @@ def as_output(ctx: LoweringContext, y: RuleOperand, interleaved: Buffer) -> None
     ctx.add(Reinterpret, y.buffer, interleaved)
 
 
-@rule("REAL", "IMAG")
+@rule("REAL", "IMAG", "Real", "Imag", of_complex=True)
 def real_or_imaginary(ctx: LoweringContext) -> None:
     x = ctx.operand(0)
     y = ctx.output(x.shape)
     if not x.dtype.is_complex or y.dtype is not x.dtype.real_dtype:
         raise NoLowering(f"parts of {x.dtype.name} of type {y.dtype.name}")
-    _extract(ctx, y.buffer, pairs(ctx, x), int(ctx.operator == "IMAG"))
+    _extract(ctx, y.buffer, pairs(ctx, x), int(ctx.operator in ("IMAG", "Imag")))
 
 
-@rule("COMPLEX_ABS")
+@rule("COMPLEX_ABS", "ComplexAbs", of_complex=True)
 def magnitude(ctx: LoweringContext) -> None:
-    """Lower COMPLEX_ABS, in float64 so that no square overflows; the magnitude is infinite if a part is."""
+    """Lower magnitudes, in float64 so that no square overflows; the magnitude is infinite if a part is."""
     x = ctx.operand(0)
     y = ctx.output(x.shape)
     if not x.dtype.is_complex or y.dtype is not x.dtype.real_dtype:
@@ -109,11 +115,11 @@ def _wide_magnitude(ctx: LoweringContext, x: RuleOperand, y: RuleOperand) -> Non
     ctx.add(Map, y.buffer, parts_of(ctx, x), value)
 
 
-@rule(custom=("Complex",))
+@rule("Complex", custom=("Complex",), of_complex=True)
 def complex_(ctx: LoweringContext) -> None:
     a, b = ctx.operand(0), ctx.operand(1)
     y = ctx.output(broadcast(a, b))
-    if a.dtype is not float32 or b.dtype is not float32:
+    if a.dtype is not b.dtype or a.dtype not in (float32, float64):
         raise NoLowering(f"parts of type {a.dtype.name} and {b.dtype.name}")
     join(ctx, y, *(_spread(ctx, o.buffer, y.shape) for o in (a, b)))
 
@@ -135,104 +141,6 @@ def product(ctx: LoweringContext, x: RuleOperand, y: RuleOperand, z: RuleOperand
         parts.append(ctx.new(float32, z.shape, f".{name}"))
         ctx.add(Map, parts[-1], operands, apply(sign, apply("mul", p, q), apply("mul", r, s)))
     join(ctx, z, *parts)
-
-
-def _image(ctx: LoweringContext, dtype: DType) -> tuple[RuleOperand, int, int]:
-    """Return the operand and the transform's lengths. Raises NoLowering if it is not an image of this dtype."""
-    x, lengths = ctx.operand(0), [int(n) for n in ctx.constant(1).reshape(-1)]
-    if x.dtype is not dtype or len(x.shape) < 2 or len(lengths) != 2 or min(lengths) < 1 or not x.size:
-        raise NoLowering(f"a transform of {x} by {lengths}")
-    return x, lengths[0], lengths[1]
-
-
-def _result(ctx: LoweringContext, shape: tuple[int, ...], dtype: DType) -> RuleOperand:
-    """Return the output. Raises NoLowering if it has another dtype."""
-    y = ctx.output(shape)
-    if y.dtype is not dtype:
-        raise NoLowering(f"a transform to {y.dtype.name}")
-    return y
-
-
-@rule(lite=("RFFT2D",), custom=("RFFT2D", "Rfft2d"))
-def rfft2d(ctx: LoweringContext) -> None:
-    """Lower a real transform of rows, then of columns as rows of the transposed image."""
-    x, height, width = _image(ctx, float32)
-    half = width // 2 + 1
-    y = _result(ctx, (*x.shape[:-2], height, half), complex64)
-    image = _cropped(ctx, x.buffer, height, width)
-    outer, lines = math.prod(image.shape[:-2]), image.shape[-2]
-    rows = ctx.new(float32, (outer, lines, half, 2), ".rows")
-    ctx.add(Fourier, rows, ctx.viewed(image, (outer, *image.shape[-2:])), width)
-    if height == 1:
-        as_output(ctx, y, rows)
-        return
-    transposed = ctx.new(float32, (outer, half, lines, 2), ".turned")
-    _transpose(ctx, transposed, rows)
-    columns = ctx.new(float32, (outer, half, height, 2), ".columns")
-    ctx.add(Fourier, columns, transposed, height, True)
-    spectrum = ctx.new(float32, (outer, height, half, 2), ".spectrum")
-    _transpose(ctx, spectrum, columns)
-    as_output(ctx, y, spectrum)
-
-
-@rule(custom=("IRFFT2D", "Irfft2d"))
-def irfft2d(ctx: LoweringContext) -> None:
-    """Lower an inverse transform by forward transforms of conjugates: of columns, then of rows completed by
-    symmetry."""
-    x, height, width = _image(ctx, complex64)
-    y = _result(ctx, (*x.shape[:-2], height, width), float32)
-    outer, (m, n) = math.prod(x.shape[:-2]), x.shape[-2:]
-    lines, half = min(m, height), width // 2 + 1
-    source, available = ctx.viewed(pairs(ctx, x), (outer, m, n, 2)), min(n, half)
-    steps = row_major(source.shape)
-    transposed = ctx.new(float32, (outer, available, lines, 2), ".turned")
-    ctx.add(Move, transposed, (source,), (IndexMap((0,) * 4, transposed.shape, 0, (steps[0], 2, steps[1], 1)),))
-    conjugate = ctx.new(float32, transposed.shape, ".conjugate")
-    product = apply("mul", arg(0, float32), arg(1, float32))
-    ctx.add(Map, conjugate, (transposed, _signs(y, np.array([1, -1], np.float32))), product)
-    columns = ctx.new(float32, (outer, available, height, 2), ".columns")
-    ctx.add(Fourier, columns, conjugate, height, True)
-    mirrored = [q for q in range(half, width) if width - q < available]  # columns whose counterparts are available
-    completed, steps = ctx.new(float32, (outer, height, width, 2), ".completed"), row_major(columns.shape)
-    boxes = [IndexMap((0,) * 4, (outer, height, available, 2), 0, (steps[0], 2, steps[1], 1))]
-    if mirrored:
-        first = mirrored[0]
-        boxes.append(
-            IndexMap(
-                (0, 0, first, 0),
-                (outer, height, len(mirrored), 2),
-                (width - first) * steps[1],
-                (steps[0], 2, -steps[1], 1),
-            )
-        )
-    ctx.add(Move, completed, (columns,) * len(boxes), tuple(boxes), 0)
-    signs = np.ones((width, 2), np.float32)
-    signs[half:, 1] = -1
-    spectrum, rows = (ctx.new(float32, completed.shape, f".{name}") for name in ("spectrum", "rows"))
-    ctx.add(Map, spectrum, (completed, _signs(y, signs)), product)
-    ctx.add(Fourier, rows, spectrum, width, True)
-    real = ctx.viewed(part(ctx, rows, 0), y.shape)
-    ctx.add(Map, y.buffer, (real,), apply("mul", arg(0, float32), scalar(1.0 / (height * width), float32)))
-
-
-def _signs(y: RuleOperand, signs: np.ndarray) -> Buffer:
-    return Buffer(f"{y.buffer.name}.signs{signs.ndim}", float32, signs.shape, signs)
-
-
-def _cropped(ctx: LoweringContext, b: Buffer, height: int, width: int) -> Buffer:
-    """Crop images to the lines and columns that the transform reads."""
-    shape = (*b.shape[:-2], min(b.shape[-2], height), min(b.shape[-1], width))
-    if shape == b.shape:
-        return b
-    cropped = ctx.new(float32, shape, ".cut")
-    ctx.add(Move, cropped, (b,), (IndexMap((0,) * len(shape), shape, 0, row_major(b.shape)),))
-    return cropped
-
-
-def _transpose(ctx: LoweringContext, out: Buffer, b: Buffer) -> None:
-    """Transpose complex images [n, h, w, 2]."""
-    n, h, w, _ = row_major(b.shape)
-    ctx.add(Move, out, (b,), (IndexMap((0,) * 4, out.shape, 0, (n, w, h, 1)),))
 
 
 @rule(custom=("AudioSpectrogram",))
