@@ -1,4 +1,4 @@
-"""The first calls of functions that leave jit_compile open, beside the same functions uncompiled.
+"""The first calls of functions that leave jit_compile open, next to those of the same functions uncompiled.
 
     python -m benchmarks.first_calls [--cores N] [--seconds S] [FUNCTION...]
 
@@ -177,7 +177,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], tuple[Callable[..., Any], list[Any]]]]
 
 
 def serve(name: str, compiled: bool, seconds: float) -> None:
-    """Call a function until so many seconds have passed; print the time of each call as JSON."""
+    """Call a function for this number of seconds; print the time of each call as JSON."""
     import numpy as np
 
     import opwright as ow

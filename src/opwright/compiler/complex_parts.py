@@ -30,7 +30,7 @@ from ..ops import registry
 Pair = tuple[Value, Value]
 """Real and imaginary parts."""
 Results = Sequence["Pair | Value"]
-"""Of each output of a node: its parts, or the value, if it is real."""
+"""The parts of each output of a node, or the value itself if it is real."""
 CONTROL = frozenset({"If", "Case", "While"})
 PRODUCTS = frozenset({float32})
 """Types of parts whose products of matrices are machine code: others are quicker as one call of BLAS."""
