@@ -26,6 +26,7 @@ from ..language import f32, i32, i64, ptr
 from .expression import fast
 from .gemv_f32 import horizontal_sums
 from .output_tiles import accumulators
+from .tiling import LINE_BYTES
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value, Work
@@ -38,7 +39,7 @@ KEYS = 512
 """Keys whose scores are computed before their values are read."""
 ACROSS = 4
 """Vectors of values that are added up at a time: a head of 64 with AVX-512."""
-AHEAD, LINE, SECOND = 2, 16, 2
+AHEAD, LINE, SECOND = 2, LINE_BYTES // 4, 2
 """Keys by which those of a part are prefetched; floats of a cache line; the locality of the second cache, from which
 processors continue: 28 us instead of 34 for 526 KB, 37 by way of the first."""
 

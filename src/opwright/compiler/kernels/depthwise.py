@@ -47,7 +47,6 @@ from .depthwise_rows import (
     planes_of,
 )
 from .epilogue import epilogue_of, without_bias
-from .gemm_int16 import LINE
 from .grouped_convolution_f32 import add_if_grouped
 from .grouped_convolution_int8 import add_if_grouped_int8
 from .quantization import rounded_rows
@@ -62,7 +61,7 @@ from .register_tiles import (
     lane_bytes,
     pack_depthwise,
 )
-from .tiling import grain, vector_lanes
+from .tiling import LINE_BYTES, grain, vector_lanes
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value, Work
@@ -205,7 +204,7 @@ def _lanes(channels: int, window: Window) -> int:
     target = host()
     size = lane_bytes(target)
     if window.strides[1] > 1 and target.is_x86:
-        size = size * min(target.vector_bytes, LINE) // LINE
+        size = size * min(target.vector_bytes, LINE_BYTES) // LINE_BYTES
     return vector_lanes(channels, size)
 
 

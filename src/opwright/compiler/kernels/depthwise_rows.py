@@ -20,8 +20,7 @@ from ...core.dtypes import DType
 from .. import language as kl
 from ..loops.buffers import Ring, Window
 from ..loops.ops import Depthwise
-from .gemm_int16 import LINE
-from .tiling import L1_BYTES, grain
+from .tiling import L1_BYTES, LINE_BYTES, grain
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value
@@ -157,11 +156,11 @@ def _columns_of_items(form: Depthwise, geometry: WindowGeometry, size: int, lane
     """
     window, width = geometry.window, geometry.out_width
     source, out = form.input, form.output
-    if 2 * lanes * source.dtype.size >= LINE or window.dilations[1] > 1 or form.rounding:
+    if 2 * lanes * source.dtype.size >= LINE_BYTES or window.dilations[1] > 1 or form.rounding:
         return max(1, width)
     rows = (min(size, geometry.out_height) - 1) * window.strides[0] + window.size[0]
-    read = rows * window.strides[1] * min(source.pitch * source.dtype.size, LINE)
-    written = size * min(out.pitch * out.dtype.size, LINE)
+    read = rows * window.strides[1] * min(source.pitch * source.dtype.size, LINE_BYTES)
+    written = size * min(out.pitch * out.dtype.size, LINE_BYTES)
     most = max(LEAST_COLUMNS, 3 * L1_BYTES // 4 // (read + written))
     return max(1, -(-width // max(1, -(-width // most))))
 

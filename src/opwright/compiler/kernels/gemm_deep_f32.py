@@ -19,6 +19,7 @@ from .epilogue import Epilogue
 from .gemm_f32 import LhsF32, accumulate, add_step
 from .output_tiles import OutputTile, float_output, store_registers, write_float_tile
 from .tiling import (
+    LINE_BYTES,
     MANY_TILES,
     RowTiles,
     Tiles,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 DEPTH_BLOCK = 256
 """Steps of a sum between two visits of its memory."""
-LINE = 16
+LINE = LINE_BYTES // 4
 """Floats of a cache line."""
 
 

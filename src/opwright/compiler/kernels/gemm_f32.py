@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import language as kl
 from ..language import f32, i8, i64, ptr
 from .epilogue import Epilogue
-from .gemm_int16 import LINE
 from .output_tiles import OutputTile, accumulators, float_output, write_float_tile
-from .tiling import Tiles, block_at, for_height, panel_blocks, tile_start
+from .tiling import LINE_BYTES, Tiles, block_at, for_height, panel_blocks, tile_start
 from .weight_packing_f32 import multiplies_by_lane
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ def add_step(sums: Registers, p: Pointer, pitch: Any, k: Any, q: Pointer, is_dis
         q = kl.after(q, sums[rows - 1, vectors - 1])
     w = [q.load(v * lanes, lanes) for v in range(vectors)]
     if is_distant:
-        for offset in range(0, vectors * lanes, LINE // 4):
+        for offset in range(0, vectors * lanes, LINE_BYTES // 4):
             q.prefetch(AHEAD * vectors * lanes + offset)
     if lanes == HOISTING:
         row = p + k * step

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from .. import language as kl
 from ..language import f16, f32, i8, i16, i32, i64, ptr, u8, u16
-from .gemm_int16 import AHEAD, LINE, prefetch_panels
+from .gemm_int16 import AHEAD, prefetch_panels
 from .output_tiles import OutputTile, spilled
+from .tiling import LINE_BYTES
 
 if TYPE_CHECKING:
     from ..language import Pointer, Registers, Value, Work
@@ -153,7 +154,7 @@ def _add_halved_pairs(sums: Registers, p: Pointer, lhs: LhsInt8, q: Pointer, fir
             short[r, v] = 0
     for k in range(first, kl.minimum(first + HALVED_QUADS, lhs.quads), 2):
         pairs = [kl.bitcast(q.load(4 * v * lanes, 4 * lanes), u8) for v in range(vectors)]
-        for offset in range(0, 4 * vectors * lanes, LINE):
+        for offset in range(0, 4 * vectors * lanes, LINE_BYTES):
             q.prefetch(AHEAD + offset)
         lower, upper = _halves(pairs)
         for r in range(rows):

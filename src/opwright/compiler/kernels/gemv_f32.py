@@ -18,6 +18,7 @@ from .. import language as kl
 from ..language import f32, i64, ptr
 from ..target import host
 from .epilogue import Epilogue
+from .tiling import LINE_BYTES
 
 if TYPE_CHECKING:
     from ..language import Pointer, Value, Work
@@ -92,8 +93,8 @@ def blocks_of(features: int, lanes: int | None = None) -> int:
 
 SIDE = 8
 """Rows of the filter that are read at a time: a cache has eight ways, and two additions a cycle of latency four."""
-LINE, AHEAD = 64, 1024
-"""Bytes of a line of a cache; those by which prefetching is ahead in each row, where a vector is a line."""
+AHEAD = 1024
+"""Bytes by which prefetching is ahead in each row, where a vector is a line."""
 
 
 def _row_sums(p: Pointer, channels: Sequence[Pointer], depth: Value, lanes: int, masked: bool) -> list[Value]:
@@ -109,7 +110,7 @@ def _row_sums(p: Pointer, channels: Sequence[Pointer], depth: Value, lanes: int,
     for k in range(0, whole, near * lanes):
         parts = [p.load(k + j * lanes, lanes) for j in range(near)]
         for i in range(count):
-            for j in range(0, near * lanes, LINE // size) if masked else ():
+            for j in range(0, near * lanes, LINE_BYTES // size) if masked else ():
                 channels[i].prefetch(k + j + AHEAD // size)
             for j in range(near):
                 sums[i] = kl.fma(parts[j], channels[i].load(k + j * lanes, lanes).to(f32), sums[i])

@@ -197,8 +197,8 @@ def is_order_relevant(tiles: int, panels: int, panel_bytes: int) -> bool:
     return tiles >= MANY_TILES and panels > 1 and panels * panel_bytes > L1_BYTES
 
 
-L1_BYTES = 1 << 15
-"""Bytes of a first-level cache."""
+L1_BYTES, LINE_BYTES = 1 << 15, 64
+"""Bytes of a first-level cache, and of a line of each cache."""
 MANY_TILES = 8
 """Tiles that are items enough for several threads."""
 

@@ -23,9 +23,9 @@ from .. import language as kl
 from ..language import i8, i16, i32, i64, ptr
 from .convolution_int8 import ByteImages, copy_line
 from .epilogue import Epilogue
-from .gemm_int16 import AHEAD, LINE
+from .gemm_int16 import AHEAD
 from .output_tiles import store_registers
-from .tiling import for_height, tile_start
+from .tiling import LINE_BYTES, for_height, tile_start
 from .winograd import Transform, Vectors, patch_2, patch_origin
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def padded_stride(n: N, size: int) -> N:
 
     So elements of equal index in all arrays map to different sets of a cache.
     """
-    return ((n * size + (LINE - 1)) // LINE | 1) * (LINE // size)
+    return ((n * size + (LINE_BYTES - 1)) // LINE_BYTES | 1) * (LINE_BYTES // size)
 
 
 def _transform(values: Sequence[Sequence[Value]], transform: Transform) -> list[list[Value]]:
@@ -257,7 +257,7 @@ def _contract(rows: int, vectors: int, lanes: int, p: Pointer, channels: Value, 
             sums[r, v] = 0
     for k in range(channels // 2):
         w = [q.load(2 * v * lanes, 2 * lanes) for v in range(vectors)]
-        for offset in range(0, 4 * vectors * lanes, LINE):
+        for offset in range(0, 4 * vectors * lanes, LINE_BYTES):
             q.prefetch((AHEAD + offset) // 2)
         for r in range(rows):
             x = kl.bitcast((p + r * channels).cast(i32)[k].splat(lanes), i16)
