@@ -34,7 +34,7 @@ NOT_IN_FILES = {
 }
 """By type of an input or result, why a case cannot become a file."""
 
-NO_TENSOR = "inputs of a file are tensors, no sequences or optional values"
+NO_TENSOR = "inputs of a file are tensors, not sequences or optional values"
 
 
 def file_reason(model):

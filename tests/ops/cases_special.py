@@ -233,6 +233,13 @@ CASES = {
         bad(i32(2), i32(2), says="dtype"),
         bad(f64(2), f64(3), says="shape"),
         bad(f64(2), f32(2), says="dtype"),
+        case(
+            array(1.0),
+            array(1.0, 0.1, -1.5),
+            expect=array(1.64493406684822644, 101.433299150792748, 9.37924664498912375),
+            static=[0],
+            **EXACT,
+        ),
     ],
     "math.lbeta": [
         case(

@@ -41,7 +41,7 @@ def test_a_good_one() -> None:
         ({"name": "LintThingV2"}, "ends with a version"),
         ({"bigAxis": ow.Attr(int, default=0, doc="a word")}, "attribute 'bigAxis' is not in snake_case"),
         ({"__doc__": ""}, "no docstring"),
-        ({"__doc__": "no sentence\n\n.. math:: y = 2 x"}, "no sentence: 'no sentence'"),
+        ({"__doc__": "no sentence\n\n.. math:: y = 2 x"}, "is not a sentence: 'no sentence'"),
         ({"__doc__": "Twice x is y."}, "no formula"),
         ({"__doc__": "Twice x is y.\n\n.. math:: b = 2 a"}, "the formula names none of its parts: 'b = 2 a'"),
         ({"n": ow.Attr(int, default=0)}, "nothing says what attribute 'n' means"),
