@@ -72,16 +72,16 @@ ENTRIES = (
         "mobilenet_time",
         "Where the time goes",
         "view mobilenet_v2.tflite --runs 30",
-        "MobileNetV2, coloured by the time of each node; the slowest is selected. Next to it: its formula, its kernel, "
-        "the share of the processor's peak, versions.",
+        "MobileNetV2, coloured by the time of each node; the slowest is selected. The panel next to it shows its "
+        "formula, its kernel, the share of the processor's peak performance, and versions.",
         f"{overlay('time')}, {SELECT_SLOWEST}",
     ),
     Entry(
         "int8_against_float",
         "What quantization changed",
         "view int8.tflite --vs float.tflite --errors",
-        "The int8 file next to the float file that it was made from, with paired nodes, coloured by the error of each "
-        "operator's own. A click selects the partner and lists the differences.",
+        "The int8 file next to the float file that it was made from, with paired nodes, coloured by the error that "
+        "each operator adds. A click on a node selects its partner and lists the differences.",
         overlay("quantization"),
     ),
     Entry(
@@ -92,13 +92,16 @@ ENTRIES = (
         OPEN_LOOPS,
     ),
     Entry(
-        "transformer", "Scopes", "view encoder_float.tflite", "An encoder with attention, by the scopes of its names."
+        "transformer",
+        "Scopes",
+        "view encoder_float.tflite",
+        "An encoder with attention, grouped by the scopes in its names.",
     ),
     Entry(
         "detector",
         "Memory",
         "view detector_float.tflite",
-        "A detector with non-maximum suppression, coloured by the bytes of values that are alive while a node runs.",
+        "A detector with non-maximum suppression, coloured by the bytes of the values that are live while a node runs.",
         overlay("arena"),
     ),
     Entry(
@@ -113,7 +116,7 @@ ENTRIES = (
         "diff",
         "Errors along the network",
         "diff int8.tflite float.tflite --atol 0.05",
-        "The report of `opwright diff --html`: errors of each tensor, distributions, what to leave in float.",
+        "The report of `opwright diff --html`: errors of each tensor, distributions, operators to leave in float.",
         TO_QUANTIZATION,
     ),
     Entry(
@@ -168,9 +171,9 @@ def markdown() -> str:
     lines = [
         "# Gallery",
         "",
-        "Pages that Opwright writes, each one HTML file ([view.md](view.md)). On the site, a click",
-        "on a picture opens the page itself. `make gallery` writes this page from the models: MobileNetV2 of the",
-        "benchmarks, with random weights, and files of tests/data, which TensorFlow's converter wrote.",
+        "This page shows examples of the HTML pages that Opwright writes, one file each ([view.md](view.md)). On the",
+        "site, a click on a picture opens the page. `make gallery` writes them from MobileNetV2 of the benchmarks,",
+        "with random weights, and from files in tests/data that TensorFlow's converter wrote.",
     ]
     for entry in ENTRIES:
         option = "-o page.html" if entry.command.startswith("view") else "--html page.html"
