@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -149,8 +150,11 @@ def with_bias(op: str, weights: np.ndarray, bias: np.ndarray) -> bytes:
     ("op", "shape", "axis"),
     [("CONV_2D", (3, 3, 3, 2), 0), ("DEPTHWISE_CONV_2D", (1, 3, 3, 3), 3), ("FULLY_CONNECTED", (3, 2), 0)],
 )
-def test_channels_without_weights_have_biases_of_any_size(op: str, shape: tuple[int, ...], axis: int) -> None:
-    """They are compiled, with the official integers; a bias with which sums leave int32 leaves the node as it is."""
+def test_channels_without_weights_have_biases_of_any_size(
+    op: str, shape: tuple[int, ...], axis: int, tmp_path: Path
+) -> None:
+    """They are compiled, with the official integers; a bias with which sums leave int32 leaves the node as it is, for a
+    reason that a stored plan does not have."""
     peer = pytest.importorskip("ai_edge_litert.interpreter")
     rng = np.random.default_rng(2)
     weights = rng.integers(-127, 128, shape, np.int8)
@@ -159,7 +163,7 @@ def test_channels_without_weights_have_biases_of_any_size(op: str, shape: tuple[
     content = with_bias(op, weights, bias)
     official = peer.Interpreter(model_content=content, experimental_op_resolver_type=peer.OpResolverType.BUILTIN_REF)
     x = rng.integers(-128, 128, official.get_input_details()[0]["shape"], np.int8)
-    with engine(verify=True):
+    with engine(verify=True), flags.override(cache_dir=str(tmp_path)):
         interpreter = lite.Interpreter(model_content=content)
         result = answer(interpreter, x)
         assert interpreter._engine.delegate.refused == {}

@@ -17,7 +17,9 @@ from opwright.lite import Interpreter
 
 
 def taken(interpreter: Any) -> bool:
-    """Whether every node is run as machine code."""
+    """Whether every node is run as machine code; the fast path is a plan of all nodes, of an earlier process."""
+    if interpreter._fast_path is not None:
+        return True
     engine = interpreter._engine
     plan = interpreter._subgraphs[0].execution_plan
     return engine is not None and engine.delegate is not None and all(n.delegate is engine.delegate for n in plan)

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -88,8 +89,10 @@ print(json.dumps([before, families()]))
 """
 
 
-def test_an_interpreter_imports_only_the_families_of_its_model():
-    ran = subprocess.run([sys.executable, "-c", TWO], capture_output=True, text=True)
+def test_an_interpreter_imports_only_the_families_of_its_model(tmp_path):
+    """With a plan of an earlier process it imports none."""
+    env = {**os.environ, "OPWRIGHT_CACHE_DIR": str(tmp_path)}
+    ran = subprocess.run([sys.executable, "-c", TWO], capture_output=True, text=True, env=env)
     assert ran.returncode == 0, ran.stderr
     before, after = json.loads(ran.stdout)
     assert not set(before) & set(dialect.FAMILIES)
