@@ -1,7 +1,7 @@
 """Matrix products whose operands may both be computed: batches, broadcasting, either operand transposed.
 
 Lives here: the selectors of `MatMul` for float32, for int8, for floats quantized dynamically against int8, and for
-int16; the family `transpose`, `product_batches`.
+int16; the family `transpose`; `product_batches`, `batches_of`, `words_of`.
 Not here: the micro-kernels (gemm_f32.py, gemm_int8.py, gemv_int8.py), panels (weight_packing_f32.py,
 weight_packing_int8.py), int16 by constant int8 weights (contractions_int8.py).
 
@@ -86,6 +86,31 @@ def product_batches(out: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]
         yield BroadcastBatch(products, first[0], first[1], a_moves, b_moves, number * products)
 
 
+def batches_of(form: MatMul, a: Buffer, by_element: bool) -> list[BroadcastBatch]:
+    """Return the steps of products of the batches of a. by_element: whether the epilogue reads by element of the whole
+    output, which several steps cannot. Raises NoKernel for that and for too many steps."""
+    lead, a_lead, b_lead = (x.shape[:-2] for x in (form.output, a, form.b))
+    parts = list(product_batches(lead, a_lead, b_lead))
+    if len(parts) > STEP_LIMIT or (len(parts) > 1 and by_element):
+        raise NoKernel(f"batches {list(a_lead)} by {list(b_lead)}")
+    return parts
+
+
+def words_of(form: MatMul, part: BroadcastBatch, a: Buffer, build: Builder) -> list[Any]:
+    """Return the addresses, sizes, pitches and distances of matrices of a step that reads b unpacked."""
+    b, out = form.b, form.output
+    rows, columns = out.shape[-2:]
+    a_size, b_size = rows * a.pitch, b.shape[-2] * b.pitch
+    return [
+        build.pointer(a, part.a * a_size),
+        build.pointer(b, part.b * b_size),
+        build.pointer(out, part.first * rows * out.pitch),
+        *(rows, a.shape[-1], columns),
+        *(a.pitch, b.pitch, out.pitch),
+        *(a_size * part.a_moves, b_size * part.b_moves),
+    ]
+
+
 @selector(MatMul)
 def select_matmul(form: MatMul, build: Builder) -> None:
     """Add the steps of a product of float32; b may be a constant of float16 or bfloat16."""
@@ -94,13 +119,13 @@ def select_matmul(form: MatMul, build: Builder) -> None:
         raise NoKernel(f"a product of {a.dtype.name} and {b.dtype.name}")
     rows, columns = out.shape[-2:]
     depth = a.shape[-2] if form.transpose_a else a.shape[-1]
-    lead, a_lead, b_lead = out.shape[:-2], a.shape[:-2], b.shape[:-2]
+    lead, b_lead = out.shape[:-2], b.shape[:-2]
+    parts = batches_of(form, a, bool(form.operands))
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
     panels = panels_of(host(), columns, depth)
     few = rows <= FEW and b.constant is None
     readable = not few and b.constant is None and not form.transpose_b  # b has rows of the panels
     turned = form.transpose_a and not few
-    parts = list(product_batches(lead, a_lead, b_lead))
     products = parts[0].products if parts else 0
     packs = turned and readable and packs_itself(rows, panels, products)
     packs = packs and is_deep(rows, panels, a.pitch, True, True, products)
@@ -118,8 +143,6 @@ def select_matmul(form: MatMul, build: Builder) -> None:
         gemm_step(build, panels, x, packed, build.pointer(out), out.pitch, batch, epilogue, more)
         share_output(form, build, form.operands, epilogue)
         return
-    if len(parts) > STEP_LIMIT or (len(parts) > 1 and form.operands):
-        raise NoKernel(f"batches {list(a_lead)} by {list(b_lead)}")
     a_size = a.shape[-2] * pitch
     for part in parts:
         if few:
@@ -214,9 +237,7 @@ def select_matmul_int8(form: MatMul, build: Builder) -> None:
     panels = PanelsInt8(columns, 1, depth, tile, parts_of(b.dtype, form.b_zero))
     if rounded and math.prod(a.shape[:-2]) != math.prod(lead):  # the scales of rows are read by row of the output
         a = repeated(a, lead, build)
-    parts = list(product_batches(lead, a.shape[:-2], b.shape[:-2]))
-    if len(parts) > STEP_LIMIT or (len(parts) > 1 and (form.operands or rounded)):
-        raise NoKernel(f"batches {list(a.shape[:-2])} by {list(b.shape[:-2])}")
+    parts = batches_of(form, a, bool(form.operands) or rounded)
     if rounded:
         lhs = round_to_int8(build, a, math.prod(a.shape[:-1]), a.shape[-1], a.pitch, form.rounding)
     else:
@@ -249,33 +270,13 @@ def select_matmul_int8(form: MatMul, build: Builder) -> None:
 
 def _add_few_int8(form: MatMul, a: Buffer, epilogue: Epilogue, more: list[Any], build: Builder) -> None:
     """Add products of few rows, which read b once, unpacked. Raises NoKernel."""
-    b, out = form.b, form.output
-    lead = out.shape[:-2]
-    parts = list(product_batches(lead, a.shape[:-2], b.shape[:-2]))
-    if len(parts) > STEP_LIMIT or (len(parts) > 1 and form.operands):
-        raise NoKernel(f"batches {list(a.shape[:-2])} by {list(b.shape[:-2])}")
-    (rows, columns), depth = out.shape[-2:], a.shape[-1]
+    b = form.b
+    (rows, columns), depth = form.output.shape[-2:], a.shape[-1]
     code = few_rows_int8.code(
         more=len(more), a_dtype=a.dtype, b_dtype=b.dtype, along=form.transpose_b, epilogue=epilogue
     )
-    a_size, b_size = rows * a.pitch, b.shape[-2] * b.pitch
-    for part in parts:
-        words: list[Any] = [
-            build.pointer(a, part.a * a_size),
-            build.pointer(b, part.b * b_size),
-            build.pointer(out, part.first * rows * out.pitch),
-            rows,
-            depth,
-            columns,
-            a.pitch,
-            b.pitch,
-            out.pitch,
-            a_size * part.a_moves,
-            b_size * part.b_moves,
-            form.a_zero,
-            form.b_zero,
-            *more,
-        ]
+    for part in batches_of(form, a, bool(form.operands)):
+        words = [*words_of(form, part, a, build), form.a_zero, form.b_zero, *more]
         items = part.products * rows * column_blocks(columns)
         build.step(code, words, items, chunk=chunk_of(2 * part.products * rows * columns * depth, items))
 
@@ -396,29 +397,10 @@ def select_matmul_int16(form: MatMul, build: Builder) -> None:
     rows, columns = out.shape[-2:]
     if form.transpose_a:
         a = transposed(a, build)
-    lead = out.shape[:-2]
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
-    parts = list(product_batches(lead, a.shape[:-2], b.shape[:-2]))
-    if len(parts) > STEP_LIMIT or (len(parts) > 1 and form.operands):
-        raise NoKernel(f"batches {list(a.shape[:-2])} by {list(b.shape[:-2])}")
-    depth = a.shape[-1]
     code = matmul_int16.code(more=len(more), dtype=b.dtype, along=form.transpose_b, epilogue=epilogue)
-    a_size, b_size = rows * a.pitch, b.shape[-2] * b.pitch
-    for part in parts:
-        words = [
-            build.pointer(a, part.a * a_size),
-            build.pointer(b, part.b * b_size),
-            build.pointer(out, part.first * rows * out.pitch),
-            rows,
-            depth,
-            columns,
-            a.pitch,
-            b.pitch,
-            out.pitch,
-            a_size * part.a_moves,
-            b_size * part.b_moves,
-            *more,
-        ]
+    for part in batches_of(form, a, bool(form.operands)):
         items = part.products * rows
-        build.step(code, words, items, chunk=chunk_of(4 * items * columns * depth, items))
+        chunk = chunk_of(4 * items * columns * a.shape[-1], items)
+        build.step(code, [*words_of(form, part, a, build), *more], items, chunk=chunk)
     share_output(form, build, form.operands, epilogue)

@@ -20,7 +20,7 @@ from ..loops.ops import MatMul
 from ..target import host
 from . import NoKernel, selector
 from .epilogue import Epilogue, epilogue_of, share_output
-from .matmul import STEP_LIMIT, product_batches, transposed
+from .matmul import batches_of, transposed
 from .tiling import chunk_of
 
 if TYPE_CHECKING:
@@ -108,10 +108,8 @@ def select_matmul_unpacked(form: MatMul, build: Builder) -> None:
     if a.dtype not in (float64, int32) or b.dtype is not a.dtype or form.a_zero or form.b_zero or form.rounding:
         raise NoKernel(f"a product of {a.dtype.name} and {b.dtype.name}")
     rows, columns = out.shape[-2:]
-    lead, depth = out.shape[:-2], a.shape[-2] if form.transpose_a else a.shape[-1]
-    parts = list(product_batches(lead, a.shape[:-2], b.shape[:-2]))
-    if len(parts) > STEP_LIMIT or (len(parts) > 1 and form.operands):
-        raise NoKernel(f"batches {list(a.shape[:-2])} by {list(b.shape[:-2])}")
+    depth = a.shape[-2] if form.transpose_a else a.shape[-1]
+    parts = batches_of(form, a, bool(form.operands))
     epilogue, more = epilogue_of(form.expr, form.operands, out, build)
     if form.transpose_b:
         b = transposed(b, build)

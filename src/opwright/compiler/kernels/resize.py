@@ -39,7 +39,7 @@ MEAN = FixedMean(kl)
 BILINEAR = (dtypes.float32, dtypes.int8, dtypes.uint8, dtypes.int16)
 FIXED = {dtypes.int8: i32, dtypes.int16: i64}
 """Integers that are interpolated in fixed point, with the type of their sums: a pixel with 20 more bits."""
-LINE_BYTES = 1 << 16
+KEPT_BYTES = 1 << 16
 """Bytes of two interpolated rows up to which they are kept: they are read again from the first or second cache."""
 UNITS = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
 
@@ -262,7 +262,7 @@ def select_resize(form: Resize, build: Builder) -> None:
     scratch = 0
     if family is bilinear and out_height > x.shape[1] and out.pitch == channels and FIXED.get(dtype) is not i64:
         line = 4 * (out_width * channels + host().lanes(4))
-        if 1 < host().lanes(4) <= out_width * channels and 2 * line <= LINE_BYTES:
+        if 1 < host().lanes(4) <= out_width * channels and 2 * line <= KEPT_BYTES:
             family, scratch = bilinear_lines, 2 * line
     code = family.code(
         dtype=dtype,
