@@ -121,6 +121,9 @@ CASES = [
     case((1, 5, 9, 18), 18, Window((3, 3), padding=(1, 1, 1, 1)), 6),
     case((2, 5, 9, 24), 24, Window((3, 3), (2, 1), padding=(1, 1, 1, 1)), 2),
     case((1, 5, 9, 20), 80, groups=2),
+    # all outputs of a group are less than half of a vector, and groups share none
+    case((2, 7, 9, 15), 10, Window((3, 3), (1, 2), padding=(1, 1, 1, 1)), 5),
+    case((1, 6, 14, 17), 17, Window((3, 2), padding=(1, 1, 0, 1)), 17),
     # few channels, which are one group: strided, more outputs than a block; as many by panels; one column
     case((2, 13, 15, 3), 7, Window((3, 3), (2, 2), padding=(0, 1, 2, 0))),
     case((1, 9, 10, 8), 72, Window((5, 4), dilations=(1, 2), padding=(2, 2, 3, 3))),
@@ -292,7 +295,9 @@ def test_tiles():
         assert block.items == -(-tiles // block.tiles) * -(-panels // block.panels)
 
 
-@pytest.mark.parametrize(("channels", "features", "groups"), [(32, 32, 8), (40, 40, 8), (96, 96, 8), (3, 40, 1)])
+@pytest.mark.parametrize(
+    ("channels", "features", "groups"), [(32, 32, 8), (40, 40, 8), (96, 96, 8), (3, 40, 1), (15, 10, 5)]
+)
 def test_groups_share_a_step(channels, features, groups):
     """One step for all groups, whose output may be the memory of a residual."""
     rest = np.random.default_rng(4).standard_normal((1, 9, 17, features)).astype(np.float32)
@@ -353,9 +358,9 @@ def test_targets_of_long_kernels(family, constants, names):
 @pytest.mark.parametrize(
     ("x", "features", "window"),
     [
-        ((3, 32, 33, 16), 13, Window((30, 31))),  # the gradient by a first layer's filter
+        ((3, 32, 33, 16), 7, Window((30, 31))),  # the gradient by a first layer's filter
         ((2, 34, 35, 5), 7, Window((34, 33), (1, 1), (1, 1), (1, 1, 0, 1))),
-        ((1, 41, 40, 9), 32, Window((20, 19), (1, 2), (2, 2), (2, 0, 1, 1))),
+        ((1, 39, 40, 9), 24, Window((20, 19), (1, 2), (2, 2), (2, 0, 1, 1))),
     ],
     ids=str,
 )

@@ -122,6 +122,9 @@ CASES = [
     case((1, 5, 9, 18), 18, Window((3, 3), padding=SAME), 6),
     case((2, 5, 9, 24), 24, Window((3, 3), (2, 1), padding=SAME), 2, zeros=(5, 0)),
     case((1, 5, 9, 20), 80, groups=2),
+    # all outputs of a group are less than half of a vector, and groups share none
+    case((2, 7, 9, 25), 10, Window((3, 3), (1, 2), padding=SAME), 5),
+    case((1, 6, 14, 17), 17, Window((3, 2), padding=(1, 1, 0, 1)), 17, zeros=(5, 0)),
     # other dtypes, zero points of weights, filters that are no constants
     *(
         case((1, m, 1, k), 37, kinds=d, zeros=z)

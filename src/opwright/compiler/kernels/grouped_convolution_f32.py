@@ -82,7 +82,10 @@ MOST_CHANNELS = 32
 LEAST_LANES = 4
 """Lanes of the narrowest vectors."""
 LEAST_OUTPUTS = 3
-"""Outputs of a block for each of its vectors, at least, if there are as many."""
+"""Outputs of a block for each of its vectors, at least, unless it has all of a group, as a panel would."""
+INPUTS_OF_OUTPUT = 3
+"""Inputs of a group for each output of a vector of fewer outputs, at most. Zen 3, 4 and 8 lanes: 0.1 to 0.7 of the time
+of a product a group with 3 x 3 pixels and up to 1 with one; with 8, 1.04 and 1.5 at worst."""
 NARROW_CHANNELS = 8
 """Channels of a convolution that is one group, at most. Zen 4, AVX-512: 0.2 to 0.4 of the time of a convolution by
 panels for 8 outputs of 3 channels, 1 for 32 and more."""
@@ -100,14 +103,18 @@ def group_tile(target: Target, channels: int, features: int, groups: int) -> Gro
     Returns None if few lanes of a vector would be used, or for more channels.
     """
     block = None if channels > MOST_CHANNELS else block_of_groups(target, features, groups, 2)
-    tile = None if block is None else GroupTile(channels, features, *block)
-    return tile if tile is not None and tile.seen <= MOST_SEEN * tile.lanes else None
+    if block is None:
+        return None
+    tile = GroupTile(channels, features, *block)
+    outputs = tile.width / tile.vectors
+    is_filled = outputs >= min(LEAST_OUTPUTS, features * groups) or channels <= INPUTS_OF_OUTPUT * outputs
+    return tile if is_filled and tile.seen <= MOST_SEEN * tile.lanes else None
 
 
 def block_of_groups(target: Target, features: int, groups: int, vectors: int) -> tuple[int, int, int] | None:
     """Return the lanes, the vectors (`vectors` at most) and the outputs of a block: of several groups in one vector, of
-    one, or of a part of one. Blocks have no rest. None if there are fewer outputs a vector than LEAST_OUTPUTS, although
-    there are more.
+    one, or of a part of one. Blocks have no rest. None if parts of a group have fewer outputs a vector than
+    LEAST_OUTPUTS.
     """
     most = target.vector_bytes // 4
     widths = [features // n for n in range(1, features + 1) if features % n == 0]
@@ -121,7 +128,7 @@ def block_of_groups(target: Target, features: int, groups: int, vectors: int) ->
         if count <= (vectors if width <= features else 1):
             blocks.append((width / count, count, -lanes, width))
     used, count, lanes, width = max(blocks)
-    return (-lanes, count, width) if used >= min(LEAST_OUTPUTS, features * groups) else None
+    return (-lanes, count, width) if used >= LEAST_OUTPUTS or width >= features else None
 
 
 class BandWords(NamedTuple):
