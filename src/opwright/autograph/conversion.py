@@ -192,7 +192,7 @@ def rewritten(function: types.FunctionType) -> source.FunctionNode:
     definition = source.find_source(code, function.__globals__)
     if isinstance(definition.node, ast.AsyncFunctionDef):
         raise Unsupported("it is a coroutine")
-    node = source.copy(definition.node)
+    node = source.copy(definition.node) if definition.shared else definition.node
     if definition.class_name is not None:
         source.mangle_private_names(node, definition.class_name)
     try:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .jumps import ag, ag_call, load
-from .source import Node, children, nodes
+from .source import Node, branches, children, is_node, nodes
 from .static_analysis import FUNCTIONS
 
 _MEMBERSHIP = (ast.In, ast.NotIn)
@@ -55,7 +55,7 @@ def lazy(body: Any) -> ast.Lambda:
     return ast.Lambda(ast.arguments([], [], None, [], [], None, []), body)
 
 
-class Expressions(ast.NodeTransformer):
+class Expressions:
     """The transformer of expressions. first: the first parameter of a method, for `super()`."""
 
     def __init__(self, first: str | None) -> None:
@@ -78,10 +78,24 @@ class Expressions(ast.NodeTransformer):
 
     def visit(self, node: Any) -> Any:
         """Return the node rewritten; new nodes get its location."""
-        new = super().visit(node)
-        if new is not node and isinstance(new, ast.AST):
+        rule = _RULES.get(node.__class__)
+        if rule is None:
+            return self.generic_visit(node)
+        new = rule(self, node)
+        if new is not node:
             fill_locations(new, node)
         return new
+
+    def generic_visit(self, node: Any) -> Any:
+        """Rewrite the children of a node in place and return it."""
+        parts = node.__dict__
+        for field in branches(node) if is_node(node) else ():
+            value = parts.get(field)
+            if value.__class__ is list:
+                value[:] = [self.visit(item) if is_node(item) else item for item in value]
+            elif is_node(value):
+                parts[field] = self.visit(value)
+        return node
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         self.generic_visit(node)
@@ -179,6 +193,14 @@ class Expressions(ast.NodeTransformer):
             if isinstance(value, ast.FormattedValue):
                 value.value = self.visit(value.value)
         return node
+
+
+_RULES: dict[type, Any] = {
+    getattr(ast, name.removeprefix("visit_")): rule
+    for name, rule in vars(Expressions).items()
+    if name.startswith("visit_")
+}
+"""The methods of `Expressions` that are named after node classes, by class."""
 
 
 def _is_deferrable(node: Any, allow_assignments: bool = False) -> bool:

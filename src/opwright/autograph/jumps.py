@@ -20,8 +20,8 @@ import ast
 from typing import Any
 
 from .handlers import is_flag
-from .source import Node, children, nodes
-from .static_analysis import FUNCTIONS, own_nodes
+from .source import Node, children, nodes, own_nodes
+from .static_analysis import FUNCTIONS
 
 LOOPS = (ast.For, ast.While)
 _TRY = (ast.Try, ast.TryStar)
@@ -87,11 +87,12 @@ class JumpLowering:
     def run(self, node: Any) -> None:
         """Rewrite the body of a function definition in place."""
         body = node.body
-        for inner in own_nodes(body):
-            _move_assigning_test(inner)
         own = own_nodes(body)
+        moved = [inner for inner in own if _move_assigning_test(inner)]
+        if moved:
+            own = own_nodes(body)
         returns = [n for n in own if isinstance(n, ast.Return)]
-        self.returning = bool(returns) and any(
+        self.returning = not all(r in body for r in returns) and any(
             isinstance(n, (ast.If, *LOOPS)) and any(isinstance(m, ast.Return) for m in own_nodes([n])) for n in own
         )
         self.valued = any(r.value is not None and not _is_none(r.value) for r in returns)
@@ -106,7 +107,8 @@ class JumpLowering:
                 result = load(self.value) if always else ag_call("returned", load(self.value), load(self.flag))
                 where = returns[0] if returns else tail
                 new.append(with_location(ast.Return(result), where))
-        node.body = _without_unread_flags(new)
+        lowered = self.returning or any(isinstance(n, (ast.Break, ast.Continue)) for n in own)
+        node.body = _without_unread_flags(new) if lowered else new
 
     # ---- blocks -------------------------------------------------------------------------------------------------
 
@@ -242,14 +244,17 @@ class JumpLowering:
         return kinds if self.returning else kinds - {"return"}
 
 
-def _move_assigning_test(node: Any) -> None:
-    """Rewrite `while (x := f()): ...` to `while True: if not (x := f()): break ...`, as the body may assign."""
+def _move_assigning_test(node: Any) -> bool:
+    """Rewrite `while (x := f()): ...` to `while True: if not (x := f()): break ...`, as the body may assign; return
+    whether the node is such a loop."""
     if not isinstance(node, ast.While) or node.orelse:
-        return
-    if any(isinstance(n, ast.NamedExpr) for n in nodes(node.test)):
+        return False
+    assigns = any(isinstance(n, ast.NamedExpr) for n in nodes(node.test))
+    if assigns:
         stop = ast.If(ast.UnaryOp(ast.Not(), node.test), [ast.Break()], [])
         node.body.insert(0, with_location(stop, node.test))
         node.test = ast.copy_location(ast.Constant(True), node.test)
+    return assigns
 
 
 def _is_none(node: Any) -> bool:

@@ -21,7 +21,7 @@ class StatementLiveness:
 
     kept: further ones that one branch changes and another reads: each branch starts from their values before the
     statement. composites: text -> node of attributes and items it writes. containers: text -> node of dicts and lists
-    whose items it may change otherwise. bound: all names its blocks bind, which they must declare. grows: symbols
+    whose items it may change otherwise. written: the names that each block binds, which it must declare. grows: symbols
     appended to. target: names that a loop's head binds in each iteration.
     """
 
@@ -29,7 +29,7 @@ class StatementLiveness:
     kept: list[str] = field(default_factory=list)
     composites: dict[str, Any] = field(default_factory=dict)
     containers: dict[str, Any] = field(default_factory=dict)
-    bound: Names = frozenset()
+    written: tuple[Names, ...] = ()
     grows: set[str] = field(default_factory=set)
     target: Names = frozenset()
 
@@ -41,7 +41,8 @@ class LivenessAnalysis:
 
     def __init__(self, always: set[str], functions: dict[str, Effects], own: set[str]) -> None:
         self._always, self._functions, self._own = frozenset(always), functions, own
-        self._effects: dict[int, tuple[Any, Effects]] = {}  # by node: loops are walked to a fixed point
+        self._effects: dict[int, tuple[Any, Effects]] = {}  # by node: loops are walked twice
+        self._annotates = True
 
     def block(self, statements: list[Any], after: Names) -> Names:
         """Return the names live before these statements, given those live after them."""
@@ -64,7 +65,8 @@ class LivenessAnalysis:
         if type(node) is ast.If:
             test = self._effects_of(node.test)
             before = self.block(node.body, after) | self.block(node.orelse, after)
-            node.liveness = self._liveness_of([node.body, node.orelse], before, after | self._always, False)  # type: ignore[attr-defined]
+            if self._annotates:
+                node.liveness = self._liveness_of([node.body, node.orelse], before, after | self._always, False)  # type: ignore[attr-defined]
             return (before - test.writes) | test.reads
         if isinstance(node, (ast.While, ast.For)):
             return self._loop(node, after)
@@ -105,20 +107,18 @@ class LivenessAnalysis:
             head.reads |= target.reads
             blocks = [node.body, [ast.Assign([node.target], ast.Constant(None))]]
         live = after | head.reads | stops
-        while True:  # to a fixed point: an iteration's reads are live at the end of the one before
-            inner = (self.block(node.body, live) - bound) | live
-            if inner == live:
-                break
-            live = inner
-        needed = self.block(node.body, live)
-        liveness = self._liveness_of(blocks, live, live, True)
-        liveness.target = bound
-        annotated: Any = node
-        annotated.liveness = liveness
-        if isinstance(node, ast.For):
-            items = self._effects_of(node.iter)
-            return live | items.reads
-        return (needed - bound) | live
+        # An iteration's reads are live at the end of the one before. Statements add names and remove names, the same
+        # for any names that are live after them, so that one walk of the body finds them all.
+        annotates, self._annotates = self._annotates, False
+        live |= self.block(node.body, live) - bound
+        self._annotates = annotates
+        if annotates:
+            self.block(node.body, live)
+            liveness = self._liveness_of(blocks, live, live, True)
+            liveness.target = bound
+            annotated: Any = node
+            annotated.liveness = liveness
+        return live | self._effects_of(node.iter).reads if isinstance(node, ast.For) else live
 
     def _try(self, node: Any, after: Names) -> Names:
         behind = self.block(node.finalbody, after)
@@ -136,9 +136,12 @@ class LivenessAnalysis:
         An item whose index changes inside is a different one each time, so its container represents it. A container
         that a loop rebinds is a variable of the loop, and already copied.
         """
-        effects = Effects()
-        for statement in (s for block in blocks for s in block):
-            effects.merge(self._effects_of(statement))
+        effects, written = Effects(), []
+        for block in blocks:
+            of_statements = [self._effects_of(statement) for statement in block]
+            written.append(frozenset[str]().union(*(e.writes for e in of_statements)))
+            for of_statement in of_statements:
+                effects.merge(of_statement)
         changed = (effects.writes | effects.changes) & (self._own | self._always)
         composites: dict[str, Any] = {}
         containers: dict[str, Any] = {}
@@ -161,6 +164,6 @@ class LivenessAnalysis:
             sorted((changed & before) - after),
             composites,
             containers,
-            frozenset(effects.writes),
+            tuple(written),
             effects.grows & (changed | set(composites)),
         )

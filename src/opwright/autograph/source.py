@@ -31,10 +31,12 @@ class Unsupported(Exception):
 
 
 class FunctionSource(NamedTuple):
-    """A function's node in its file's tree, and the name of the class that immediately encloses it, if any."""
+    """A function's node, and the name of the class that immediately encloses it, if any. shared: whether the node is
+    part of its file's tree, which others read."""
 
     node: Any
     class_name: str | None
+    shared: bool = True
 
 
 class _Index:
@@ -82,7 +84,7 @@ def _unavailable(filename: str) -> Unsupported:
 
 
 def find_source(code: types.CodeType, module_globals: dict[str, Any]) -> FunctionSource:
-    """Return the node that `code` was compiled from; callers `copy` it before changing it.
+    """Return the node that `code` was compiled from; callers `copy` it before changing it if it is shared.
 
     raises Unsupported if there is no source, or if the source does not match the code
     """
@@ -113,17 +115,25 @@ def find_source(code: types.CodeType, module_globals: dict[str, Any]) -> Functio
 
 
 def _parse_alone(code: types.CodeType, module_globals: dict[str, Any]) -> FunctionSource | None:
-    """Return a module-level function, parsed without the rest of its file; None for others, and if that fails."""
-    if code.co_filename in _indexes or code.co_qualname != code.co_name or code.co_name == "<lambda>":
-        return None
-    lines = linecache.getlines(code.co_filename, module_globals)
+    """Return a function of a module, or of a class of a module, parsed without the rest of its file; None for others,
+    and if that fails."""
+    owner = code.co_qualname.removesuffix(code.co_name).removesuffix(".")
     first, last = code.co_firstlineno, _last_line(code)
+    if code.co_filename in _indexes or code.co_name == "<lambda>" or "<" in owner or (owner and first == 1):
+        return None
+    lines = linecache.getlines(code.co_filename, module_globals)[first - 1 : last]
+    around = ["\n" * (first - 2), "class _:\n"] if owner else ["\n" * (first - 1)]
     try:
-        (node,) = introspection.parse("\n" * (first - 1) + "".join(lines[first - 1 : last])).body
+        (node,) = introspection.parse("".join((*around, *lines))).body
     except (SyntaxError, ValueError):
         return None
+    class_name = None
+    if owner:
+        if not isinstance(node, ast.ClassDef) or len(node.body) != 1:
+            return None
+        (node,), class_name = node.body, owner.rpartition(".")[2].lstrip("_") or None
     fits = isinstance(node, ast.FunctionDef) and node.name == code.co_name and _same_arguments(node, code)
-    return FunctionSource(node, None) if fits else None
+    return FunctionSource(node, class_name, shared=False) if fits else None
 
 
 def _last_line(code: types.CodeType) -> int:
@@ -159,6 +169,16 @@ def _spans(body: Any, code: types.CodeType) -> bool:
     return min(starts) >= (body.lineno, body.col_offset) and max(ends) == (body.end_lineno, body.end_col_offset)
 
 
+def branches(node: Any) -> tuple[str, ...]:
+    """Return the fields of a node that may contain nodes."""
+    return _BRANCHES[node.__class__]
+
+
+def is_node(value: Any) -> bool:
+    """Return whether a value is a node other than a leaf such as ast.Load or ast.Add."""
+    return value.__class__ in _NODES
+
+
 def children(node: Any) -> list[Any]:
     """Return the child nodes, without leaves such as ast.Load and ast.Add, two in five of all nodes."""
     result: list[Any] = []
@@ -176,7 +196,23 @@ def nodes(*trees: Any) -> list[Any]:
     """Return these nodes and their descendants, parents first, without the leaves that `children` omits."""
     result = list(trees)
     for node in result:  # the list grows during the walk
-        result += children(node)
+        if _BRANCHES[node.__class__]:  # half of the nodes are names and constants
+            result += children(node)
+    return result
+
+
+_SCOPES = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef})
+
+
+def own_nodes(body: list[Any]) -> list[Any]:
+    """Return these nodes and their descendants, without leaves, not entering nested functions and classes."""
+    result, pending = [], list(body)
+    while pending:
+        node = pending.pop()
+        result.append(node)
+        kind = node.__class__
+        if kind not in _SCOPES and _BRANCHES[kind]:
+            pending += children(node)
     return result
 
 

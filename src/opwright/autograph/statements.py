@@ -26,8 +26,8 @@ from typing import Any
 from .expressions import Expressions, lazy
 from .jumps import JumpLowering, ag_call, load, with_location
 from .liveness import LivenessAnalysis, StatementLiveness
-from .source import FunctionNode, Unsupported, copy, nodes
-from .static_analysis import Effects, FunctionScope, local_functions, own_nodes
+from .source import FunctionNode, Unsupported, copy, nodes, own_nodes
+from .static_analysis import FunctionScope, Names, local_functions
 
 SUFFIX = "_ag"  # of generated functions' names; see conversion.restore_names
 _EXCLUDING_DECORATORS = frozenset({"do_not_convert", "kernel"})  # decorators of functions that are not rewritten
@@ -72,7 +72,8 @@ class _FunctionRewriter:
         self._scope = scope
         self._bound: set[str] = set()
         always = scope.declared_global | scope.declared_nonlocal
-        LivenessAnalysis(always, local_functions(node.body), scope.locals | always).block(node.body, frozenset(always))
+        analysis = LivenessAnalysis(always, local_functions(scope.nodes), scope.locals | always)
+        analysis.block(node.body, frozenset(always))
         new = self._block(node.body)
         free = sorted(self._bound & scope.locals - scope.parameters)
         if free:  # names bound only in generated functions remain locals of this one
@@ -104,12 +105,12 @@ class _FunctionRewriter:
         return name
 
     def _define(
-        self, stem: str, body: list[Any], liveness: StatementLiveness, where: Any, argument: str | None = None
+        self, stem: str, body: list[Any], bound: Names, where: Any, argument: str | None = None
     ) -> ast.FunctionDef:
         """Return a function with this body, whose bound names are variables of the enclosing function."""
-        if liveness.bound:
-            shared = sorted(liveness.bound & self._scope.declared_global)
-            outer = sorted(liveness.bound - self._scope.declared_global)
+        if bound:
+            shared = sorted(bound & self._scope.declared_global)
+            outer = sorted(bound - self._scope.declared_global)
             declared: list[Any] = [ast.Global(shared)] if shared else []
             if outer:
                 declared.append(ast.Nonlocal(outer))
@@ -132,10 +133,8 @@ class _FunctionRewriter:
         for text, target in sorted(liveness.composites.items()):
             value = f"value_{self._numbers[0]}{SUFFIX}"
             assign = ast.Assign([_with_context(target, ast.Store())], load(value), type_comment=None)
-            setter = self._define("set", [assign], StatementLiveness(), where, value)
-            deleter = self._define(
-                "delete", [ast.Delete([_with_context(target, ast.Del())])], StatementLiveness(), where
-            )
+            setter = self._define("set", [assign], frozenset(), where, value)
+            deleter = self._define("delete", [ast.Delete([_with_context(target, ast.Del())])], frozenset(), where)
             before += [setter, deleter]
             functions = [lazy(_with_context(target, ast.Load())), load(setter.name), load(deleter.name)]
             rows.append(ast.Tuple([ast.Constant(text), *functions], ast.Load()))
@@ -148,7 +147,7 @@ class _FunctionRewriter:
     def _if(self, node: ast.If) -> list[Any]:
         liveness: StatementLiveness = node.liveness  # type: ignore[attr-defined]
         test = self._expressions.visit(node.test)
-        bound, others = _bindings(node.body), _bindings(node.orelse)
+        bound, others = liveness.written
         body = self._define("if_body", self._block(node.body), bound, node)
         definitions = [body]
         orelse: Any = ast.Constant(None)
@@ -168,11 +167,8 @@ class _FunctionRewriter:
         liveness: StatementLiveness = node.liveness  # type: ignore[attr-defined]
         options, body_statements = self._options(node, liveness)
         test = self._expressions.visit(_with_stops(node, node.test))
-        head = self._define(
-            "loop_test", [with_location(ast.Return(test), node)], StatementLiveness(bound=liveness.target), node.test
-        )
-        bound = _bindings(node.body)
-        body = self._define("loop_body", self._block(body_statements), bound, node)
+        head = self._define("loop_test", [with_location(ast.Return(test), node)], liveness.target, node.test)
+        body = self._define("loop_body", self._block(body_statements), liveness.written[0], node)
         setters, state = self._state(liveness, node)
         call = ag_call("while_stmt", load(head.name), load(body.name), *_padded(state), *options)
         return [head, body, *setters, with_location(ast.Expr(call), node)]
@@ -185,13 +181,13 @@ class _FunctionRewriter:
         items = self._expressions.visit(node.iter)
         first = with_location(bind, node.target)
         self._expressions.visit(node.target)
-        bound = _bindings([first, *node.body])
+        bound = liveness.written[0] | liveness.target
         body = self._define("loop_body", [first, *self._block(body_statements)], bound, node, item)
         definitions = [body]
         go_on: Any = ast.Constant(None)
         if getattr(node, "stops", ()):
             test = self._expressions.visit(_with_stops(node, None))
-            head = self._define("loop_test", [with_location(ast.Return(test), node)], StatementLiveness(), node)
+            head = self._define("loop_test", [with_location(ast.Return(test), node)], frozenset(), node)
             definitions.append(head)
             go_on = load(head.name)
         setters, state = self._state(liveness, node)
@@ -268,11 +264,6 @@ def _options_lambda(items: list[tuple[str, Any]], where: Any) -> object:
     """Return the node of `lambda: {name: value, ...}`."""
     options = ast.Dict([ast.Constant(k) for k, _ in items], [v for _, v in items])
     return with_location(ast.Lambda(ast.arguments([], [], None, [], [], None, []), options), where)
-
-
-def _bindings(block: list[Any]) -> StatementLiveness:
-    """Return the names that a block binds; must precede rewriting its statements, which is in place."""
-    return StatementLiveness(bound=frozenset(Effects().add(block).writes))
 
 
 def _with_stops(node: Any, test: Any) -> object:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from .source import children, nodes, parameters
+from .source import children, nodes, own_nodes, parameters
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 GROWING = frozenset({"append", "extend", "insert", "pop", "clear", "reverse"})  # methods that change a list
@@ -38,17 +38,12 @@ class Effects:
 
     def add(self, node: Any) -> Effects:
         """Add the effects of a node or a list of nodes; return self."""
-        if node is None:
-            return self
-        if isinstance(node, list):
-            for item in node:
-                self.add(item)
-            return self
-        visit = getattr(self, f"_{type(node).__name__}", None)
-        if visit is not None:
-            visit(node)
-        else:
-            for child in children(node):
+        kind = node.__class__
+        rule = _EFFECTS.get(kind)
+        if rule is not None:
+            rule(self, node)
+        elif node is not None:
+            for child in node if kind is list else children(node):
                 self.add(child)
         return self
 
@@ -200,6 +195,12 @@ class Effects:
     _Nonlocal = _Global
 
 
+_EFFECTS: dict[type, Any] = {
+    getattr(ast, name[1:]): rule for name, rule in vars(Effects).items() if hasattr(ast, name[1:]) and callable(rule)
+}
+"""The methods of `Effects` that are named after node classes, by class."""
+
+
 # The nodes of an index that has the same value when it is evaluated twice.
 _INDEX = (ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.UnaryOp, ast.BinOp, ast.Tuple)
 
@@ -229,7 +230,7 @@ def index_names(node: Any) -> frozenset[str] | None:
 
 
 class FunctionScope:
-    """The names of one function: parameters, locals, names declared global or nonlocal."""
+    """The names of one function: parameters, locals, names declared global or nonlocal. nodes: its `own_nodes`."""
 
     def __init__(self, node: Any) -> None:
         self.node = node
@@ -238,7 +239,8 @@ class FunctionScope:
         self.declared_nonlocal: set[str] = set()
         body = node.body if isinstance(node.body, list) else [node.body]
         bound = Effects().add(body).writes
-        for child in own_nodes(body):
+        self.nodes = own_nodes(body)
+        for child in self.nodes:
             if isinstance(child, ast.AnnAssign) and child.simple:
                 bound.add(child.target.id)  # type: ignore[union-attr]  # an annotation without a value declares a local
             elif isinstance(child, ast.Global):
@@ -247,17 +249,6 @@ class FunctionScope:
                 self.declared_nonlocal.update(child.names)
         declared = self.declared_global | self.declared_nonlocal
         self.locals = (bound | self.parameters) - declared
-
-
-def own_nodes(body: list[Any]) -> list[Any]:
-    """Return these nodes and their descendants, without leaves, not entering nested functions and classes."""
-    result, pending = [], list(body)
-    while pending:
-        node = pending.pop()
-        result.append(node)
-        if not isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            pending += children(node)
-    return result
 
 
 def effects_of_function(node: Any, functions: dict[str, Effects]) -> Effects:
@@ -274,11 +265,11 @@ def effects_of_function(node: Any, functions: dict[str, Effects]) -> Effects:
     return result
 
 
-def local_functions(body: list[Any]) -> dict[str, Effects]:
-    """Return the functions and named lambdas defined in a function's body with the effects of a call; a fixed point."""
+def local_functions(own: list[Any]) -> dict[str, Effects]:
+    """Return the functions and named lambdas among a function's own nodes with the effects of a call; a fixed point."""
     functions: dict[str, Effects] = {}
     definitions: list[tuple[str, Any]] = []
-    for node in own_nodes(body):
+    for node in own:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             definitions.append((node.name, node))
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
