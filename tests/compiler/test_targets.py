@@ -150,10 +150,17 @@ def test_the_short_passes_hoist_nothing_out_of_loops(short: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "short", "skipped"), [("x86-64-v4", True, True), ("x86-64-v4", False, False), ("x86-64-v3", True, False)]
+    ("target", "written", "skipped"),
+    [
+        ("x86-64-v4", [targets.SHORT_PASSES], True),
+        ("x86-64-v4", [], False),
+        ("x86-64-v3", [targets.SHORT_PASSES], False),
+        ("x86-64-v3", [targets.SHORT_PASSES, targets.ADDRESSED], True),
+        ("aarch64", [targets.SHORT_PASSES, targets.ADDRESSED], False),
+    ],
 )
-def test_loops_are_reduced_unless_written_for_many_registers(
-    target: str, short: bool, skipped: bool, monkeypatch: pytest.MonkeyPatch
+def test_loops_are_reduced_unless_written_so_or_for_many_registers(
+    target: str, written: list[str], skipped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The option is LLVM's own, of the whole process: it is as before afterwards, after an error, too."""
     from llvmlite import binding as llvm
@@ -161,7 +168,7 @@ def test_loops_are_reduced_unless_written_for_many_registers(
     options: list[str] = []
     monkeypatch.setattr(llvm, "set_option", lambda _, option: options.append(option))
     monkeypatch.setattr(targets, "_REDUCTION_VERSIONS", (llvm.llvm_version_info[0],))
-    text = f"!{targets.SHORT_PASSES} = !{{}}" if short else ""
+    text = "\n".join(f"!{name} = !{{}}" for name in written)
     with contextlib.suppress(ValueError), targets.code_generation(targets.named(target), text):
         raise ValueError
     assert options == (["-disable-lsr", "-disable-lsr=false"] if skipped else [])

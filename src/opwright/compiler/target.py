@@ -192,6 +192,8 @@ def _machine(target: Target, jit: bool) -> llvm.TargetMachine:
 
 SHORT_PASSES = "opwright.short_passes"
 """Named metadata of modules whose loops are written as they should run: with their invariants outside."""
+ADDRESSED = "opwright.addressed"
+"""Named metadata of modules whose inner loops compute no addresses but a base and an index."""
 
 
 def optimised(text: str, machine: llvm.TargetMachine, short: bool = False) -> llvm.ModuleRef:
@@ -237,13 +239,14 @@ _REDUCTION_VERSIONS = (22,)
 def code_generation(target: Target, text: str) -> Iterator[None]:
     """Generate the code of a module in the context, under the lock.
 
-    LLVM's strength reduction of loops takes a quarter of the time. Loops of modules with SHORT_PASSES compute their
-    addresses once: with 32 vector registers networks are as quick without it, with 16 those of float32 are 2 % slower.
+    LLVM's strength reduction of loops, with what follows of it, takes up to a third of the time. Loops of modules with
+    SHORT_PASSES compute their addresses once: with 32 vector registers networks are as quick without it. With 16 they
+    are if the modules are ADDRESSED; pooling, transposed copies and depthwise convolutions take 4 to 12 % longer.
     """
     from llvmlite import binding as llvm
 
-    wide = target.is_x86 and target.registers == 32
-    if not (wide and llvm.llvm_version_info[0] in _REDUCTION_VERSIONS and needs_short_passes(text)):
+    written = needs_short_passes(text) and (target.registers == 32 or f"!{ADDRESSED} =" in text)
+    if not (target.is_x86 and llvm.llvm_version_info[0] in _REDUCTION_VERSIONS and written):
         yield
         return
     llvm.set_option("", "-disable-lsr")

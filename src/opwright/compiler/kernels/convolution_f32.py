@@ -91,7 +91,7 @@ def copy_window(
             target = target + image.channels
 
 
-@kl.family
+@kl.family(addressed=True)
 def convolution(
     work: Work,
     x: ptr[f32],

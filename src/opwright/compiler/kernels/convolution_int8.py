@@ -81,7 +81,7 @@ def copy_line(image: ByteImages, target: Pointer, n: Value, y: Value, left: Valu
     fill(target + after * c, (pixels - after) * c, image.fill)
 
 
-@kl.family
+@kl.family(addressed=True)
 def patches(
     work: Work,
     x: ptr[i8],
@@ -163,7 +163,7 @@ def copy_runs(
         copy_line(image, target + i * pitch, n, y, left + i * stride, pixels)
 
 
-@kl.family
+@kl.family(addressed=True)
 def convolution_int8(
     work: Work,
     x: ptr[i8],

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import language as kl
 from ..language import f32, i64, ptr
 from .epilogue import Epilogue
-from .gemm_f32 import LhsF32, accumulate, add_step
+from .gemm_f32 import LhsF32, accumulate, add_step, row_starts
 from .output_tiles import OutputTile, float_output, store_registers, write_float_tile
 from .tiling import (
     LINE_BYTES,
@@ -124,7 +124,7 @@ def _accumulate_and_copy(sums: Registers, lhs: LhsF32, q: Pointer, ahead: NextTi
     start = kl.minimum(part * each, ahead.count)
     p, end = lhs.p, kl.minimum(start + each, ahead.count)  # no more vectors than this block has steps
     for n in range(start, end):
-        add_step(sums, p, lhs.pitch, 0, q, False, lhs.step)
+        add_step(sums, row_starts(lhs, p, rows, lanes), lhs.pitch, 0, q, False, lhs.step)
         ahead.copy_vector(n, lanes, sums[rows - 1, vectors - 1])
         p, q = p + lhs.step, q + vectors * lanes
     accumulate(sums, lhs._replace(p=p, run=lhs.run - (end - start)), q, is_distant=False)
@@ -218,7 +218,7 @@ def _pack_block(b: Pointer, pitch: Any, run: Any, columns: Any, panels: Pointer,
                 (out + whole * panel).store((row + whole * width).load(v * lanes, lanes, mask), v * lanes)
 
 
-@kl.family
+@kl.family(addressed=True)
 def gemm_deep(
     work: Work,
     x: ptr[f32],

@@ -59,10 +59,10 @@ def accumulate(sums: Registers, lhs: LhsF32, q: Pointer, is_distant: bool = True
     (rows, vectors), lanes = sums.shape, sums.count
     p, pitch = lhs.p, lhs.pitch
     for _ in range(lhs.segments):
-        done = kl.value(0)
+        done, starts = kl.value(0), row_starts(lhs, p, rows, lanes)
         if lhs.by_lane:
             done = lhs.run // lanes * lanes
-            bases = [kl.opaque_pointer(p + r * pitch).cast(i8) for r in range(rows)]
+            bases = [start.cast(i8) for start in starts]
             offset, end = kl.value(0), done // (2 * lanes) * (8 * lanes)
             while offset < end:  # unrolled twice, as below
                 _add_by_lane(sums, bases, offset, q)
@@ -78,16 +78,27 @@ def accumulate(sums: Registers, lhs: LhsF32, q: Pointer, is_distant: bool = True
             pairs_end = done + (lhs.run - done) // 2 * 2
             for k in range(done, pairs_end, 2):  # unrolled twice, which halves counting and branching
                 for i in range(2):
-                    add_step(sums, p, pitch, k + i, q + i * vectors * lanes, is_distant, lhs.step)
+                    add_step(sums, starts, pitch, k + i, q + i * vectors * lanes, is_distant, lhs.step)
                 q = q + 2 * vectors * lanes
         for k in range(pairs_end, lhs.run):
-            add_step(sums, p, pitch, k, q, is_distant, lhs.step)
+            add_step(sums, starts, pitch, k, q, is_distant, lhs.step)
             q = q + vectors * lanes
         p = p + lhs.stride
 
 
-def add_step(sums: Registers, p: Pointer, pitch: Any, k: Any, q: Pointer, is_distant: bool, step: int) -> None:
-    """Add the products of one step. A pitch that is known is part of an instruction."""
+def row_starts(lhs: LhsF32, p: Pointer, rows: int, lanes: int) -> list[Pointer]:
+    """Return the addresses of the rows of a tile that begins at p: in registers, so that no loop computes them, unless
+    the pitch is part of instructions; with AVX-512 that of the first row only."""
+    if lanes == HOISTING:
+        return [p]
+    starts = [p + r * lhs.pitch for r in range(rows)]
+    return starts if isinstance(lhs.pitch, int) and not lhs.by_lane else [kl.opaque_pointer(start) for start in starts]
+
+
+def add_step(
+    sums: Registers, starts: list[Pointer], pitch: Any, k: Any, q: Pointer, is_distant: bool, step: int
+) -> None:
+    """Add the products of one step. starts: from `row_starts`; a pitch that is known is part of an instruction."""
     (rows, vectors), lanes = sums.shape, sums.count
     if lanes == HOISTING:
         q = kl.after(q, sums[rows - 1, vectors - 1])
@@ -96,7 +107,7 @@ def add_step(sums: Registers, p: Pointer, pitch: Any, k: Any, q: Pointer, is_dis
         for offset in range(0, vectors * lanes, LINE_BYTES // 4):
             q.prefetch(AHEAD * vectors * lanes + offset)
     if lanes == HOISTING:
-        row = p + k * step
+        row = starts[0] + k * step
         for r in range(rows):
             x = (row + r * pitch if isinstance(pitch, int) else row)[0].splat(lanes)
             for v in range(vectors):
@@ -104,7 +115,7 @@ def add_step(sums: Registers, p: Pointer, pitch: Any, k: Any, q: Pointer, is_dis
             row = kl.after(row if isinstance(pitch, int) else row + pitch, sums[r, vectors - 1])
     else:
         for r in range(rows):
-            x = (p + r * pitch)[k * step].splat(lanes)
+            x = starts[r][k * step].splat(lanes)
             for v in range(vectors):
                 sums[r, v] = kl.fma(x, w[v], sums[r, v])
 
@@ -197,7 +208,7 @@ def _multiply_last(lhs: LhsF32, q: Pointer, tile: OutputTile, rows: int, lanes: 
         write_float_tile(contract_pairs(count, halves, lanes, lhs, start, q), part)
 
 
-@kl.family
+@kl.family(addressed=True)
 def gemm(
     work: Work,
     x: ptr[f32],

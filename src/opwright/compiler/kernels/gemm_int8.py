@@ -342,7 +342,7 @@ def _multiply_abreast(lhs: LhsInt8, panels: PanelRangeInt8, tile: OutputTile, la
         write_tile(part, sums + i * width, 1, width, lanes)
 
 
-@kl.family
+@kl.family(addressed=True)
 def gemm_int8(
     work: Work,
     x: ptr[i8],

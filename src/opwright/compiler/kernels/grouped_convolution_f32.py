@@ -140,7 +140,7 @@ class BandWords(NamedTuple):
     span: Any
 
 
-@kl.family
+@kl.family(addressed=True)
 def convolution_grouped(
     work: Work,
     x: ptr[f32],

@@ -130,7 +130,7 @@ def dot_dtype(target: Target) -> DType:
     return int8 if target.is_aarch64 else uint8
 
 
-@kl.family
+@kl.family(addressed=True)
 def convolution_grouped_int8(
     work: Work,
     x: ptr[u8],

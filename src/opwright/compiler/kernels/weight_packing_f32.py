@@ -105,7 +105,7 @@ def multiplies_by_lane(target: Target) -> bool:
     return target.is_aarch64
 
 
-@kl.family
+@kl.family(addressed=True)
 def pack(
     work: Work,
     source: ptr[kl.u8],

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ..loops.plans import Address
 
 
-@kl.family
+@kl.family(addressed=True)
 def pack_int8(
     work: Work,
     source: ptr[u8],

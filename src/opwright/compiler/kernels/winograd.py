@@ -103,7 +103,7 @@ def scratch_size(channels: int, width: int, rows: int, m: int) -> int:
     return 4 * (elements * rows * (channels + width) + elements * channels + 16)
 
 
-@kl.family
+@kl.family(addressed=True)
 def transform_filter(work: Work, source: ptr[kl.u8], out: ptr[f32], channels: i64, *, dtype: DType, m: int) -> None:
     """Transform filters [features, 3, 3, channels] of `dtype` to [panel, element, 1 + channels, width].
 
@@ -134,7 +134,7 @@ def transform_filter(work: Work, source: ptr[kl.u8], out: ptr[f32], channels: i6
                             (column + (row * side + j) * (channels + 1) * width).store(v, 0)
 
 
-@kl.family
+@kl.family(addressed=True)
 def winograd(
     work: Work,
     x: ptr[f32],

@@ -102,7 +102,7 @@ def _transform(values: Sequence[Sequence[Value]], transform: Transform) -> list[
     return [transform(row) for row in zip(*columns)]
 
 
-@kl.family
+@kl.family(addressed=True)
 def transform_filter_int8(work: Work, source: ptr[i8], out: ptr[i16], channels: i64, *, m: int, vectors: int) -> None:
     """Transform filters [features, 3, 3, channels] to [panel, element, channels / 2, width, 2]. Items: panels."""
     lanes, side = work.lanes(i16), m + 2
@@ -125,7 +125,7 @@ def transform_filter_int8(work: Work, source: ptr[i8], out: ptr[i16], channels: 
                         column[pair * width] = pairs[element * (lanes // 2) + pair]
 
 
-@kl.family
+@kl.family(addressed=True)
 def transform_patches_int8(
     work: Work,
     x: ptr[i8],
@@ -176,7 +176,7 @@ def transform_patches_int8(
                     out.store(v, (i * side + j) * stride + patch * channels + c)
 
 
-@kl.family
+@kl.family(addressed=True)
 def winograd_int8(
     work: Work,
     v: ptr[i16],

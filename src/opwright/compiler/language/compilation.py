@@ -63,9 +63,6 @@ def compile_kernel(entry: str, stage: Stage | str, key: tuple[str, str] | None =
     return find_or_make(*key, target, lambda: (text_of(stage, target), entry))
 
 
-"""The conversions of this process."""
-
-
 class FamilyCode(NamedTuple):
     """Machine code of one kernel. parameters: the type of each word, a dtype or `ptr[dtype]`; guarded: whether it may
     return other than 0."""
@@ -79,10 +76,10 @@ class FamilyCode(NamedTuple):
 class KernelFamily:
     """Kernels of one function. code(**constants): machine code; emit(target, **constants): LLVM's module; guarded:
     whether the function returns a value, the number of a failed guard; hoisted: whether LLVM moves invariant
-    instructions out of its loops (target.py: SHORT_PASSES)."""
+    instructions out of its loops (target.py: SHORT_PASSES); addressed: see there."""
 
-    def __init__(self, function: Callable[..., Any], hoisted: bool = False) -> None:
-        self.function, self.name, self.hoisted = function, function.__name__, hoisted
+    def __init__(self, function: Callable[..., Any], hoisted: bool = False, addressed: bool = False) -> None:
+        self.function, self.name, self.hoisted, self.addressed = function, function.__name__, hoisted, addressed
         functools.update_wrapper(self, function)  # type: ignore[arg-type]
         parameters = list(inspect.signature(function).parameters.values())
         self.parameters = {
@@ -204,13 +201,16 @@ def family(function: Callable[..., Any]) -> KernelFamily: ...
 
 
 @overload
-def family(*, hoisted: bool) -> Callable[[Callable[..., Any]], KernelFamily]: ...
+def family(*, hoisted: bool = False, addressed: bool = False) -> Callable[[Callable[..., Any]], KernelFamily]: ...
 
 
-def family(function: Callable[..., Any] | None = None, *, hoisted: bool = False) -> Any:
+def family(function: Callable[..., Any] | None = None, *, hoisted: bool = False, addressed: bool = False) -> Any:
     """Return the family of kernels of a function on the language's values, with its keyword-only parameters as
-    constants. hoisted: whether LLVM moves invariant instructions out of its loops, which takes longer."""
-    return functools.partial(KernelFamily, hoisted=hoisted) if function is None else KernelFamily(function)
+    constants. hoisted: whether LLVM moves invariant instructions out of its loops, which takes longer. addressed:
+    whether its inner loops compute no addresses but a base and an index, which saves LLVM's strength reduction."""
+    if function is None:
+        return functools.partial(KernelFamily, hoisted=hoisted, addressed=addressed)
+    return KernelFamily(function)
 
 
 def call(code: FamilyCode, arguments: Sequence[Any], items: int, scratch: int = 0) -> None:

@@ -18,7 +18,7 @@ from llvmlite import ir
 from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import InternalError
-from ..target import SHORT_PASSES, Target
+from ..target import ADDRESSED, SHORT_PASSES, Target
 from . import branches  # noqa: F401  registers the control flow of values
 from .arrays import ArrayTrace, ItemCountReached, array_arguments
 from .bounds_checks import Guards
@@ -69,6 +69,8 @@ def emit_family(family: KernelFamily, target: Target, constants: dict[str, Any],
     module = ir.Module(entry)
     if not family.hoisted:
         module.add_named_metadata(SHORT_PASSES)
+    if family.addressed:
+        module.add_named_metadata(ADDRESSED)
     kinds = family.kinds(constants)
     parameters = [(name, word_type(kind)) for name, kind in kinds.items()]
     b = define(module, f"{entry}.body", I64, [*parameters, *WORK], noalias=True)
