@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import opwright as ow
-from opwright.compiler import background, native_plan, tiered_plan
+from opwright.compiler import background, compile_schedule, native_plan, tiered_plan
 from opwright.compiler.native import store
 
 RNG = np.random.default_rng(3)
@@ -79,16 +79,17 @@ def test_work_starts_the_compiler_earlier():
         program = ow.function(lambda x: ow.matmul(x, x) @ x, autograph=False).get_concrete_function(
             ow.TensorSpec([size, size])
         )
-        return tiered_plan.schedule(program.program.graph)
+        return compile_schedule.schedule(program.program.graph)
 
     with ow.flags(hot_calls=0):  # by the schedule, whatever the environment says
         (few, few_switch), (many, many_switch) = schedule(1024), schedule(4)
-    assert (few, many) == (tiered_plan.FEWEST_CALLS, tiered_plan.MOST_CALLS)
-    assert few < few_switch < 20 < 1000 < many_switch <= many + tiered_plan.MOST_AWAITED
+    assert few == compile_schedule.FEWEST_CALLS
+    assert 5 * few < many <= compile_schedule.MOST_CALLS
+    assert few < few_switch < 20 < 1000 < many_switch <= many + compile_schedule.MOST_AWAITED
 
 
 def test_steps_of_small_networks_are_compiled_within_a_short_training():
-    """Estimates are of NumPy's speed: a step of a small segmentation network takes 4 ms, its compilation 0.2 s."""
+    """Estimates are of NumPy's speed: a step of a small segmentation network takes 2 to 4 ms."""
     layers = ow.keras.layers
     parts = [layers.Conv2D(8, 3, padding="same"), layers.Conv2DTranspose(2, 3, padding="same")]
     model = ow.keras.Sequential([ow.keras.Input((12, 12, 1)), *parts])
@@ -100,9 +101,9 @@ def test_steps_of_small_networks_are_compiled_within_a_short_training():
         return tape.gradient(loss, model.trainable_variables)
 
     with ow.flags(hot_calls=0):
-        start, switch = tiered_plan.schedule(step.get_concrete_function().program.graph)
+        start, switch = compile_schedule.schedule(step.get_concrete_function().program.graph)
     assert start < 10
-    assert switch < 200
+    assert switch < 250
 
 
 def test_an_unknown_batch_counts_with_its_size():
@@ -169,7 +170,7 @@ def test_further_shapes_are_scheduled_by_the_time_of_planning():
         f(x), f(x)
     with ow.flags(hot_calls=0):
         later_start, later_switch = plan._schedule([np.ones([31, 4], np.float32)])
-    assert tiered_plan.FEWEST_CALLS <= later_start <= start
+    assert compile_schedule.FEWEST_CALLS <= later_start <= start
     assert later_switch - later_start < (switch - start) / 5
 
 
@@ -309,3 +310,40 @@ def test_variables_are_updated_the_same():
         return ow.constant(np.random.default_rng(1).standard_normal(shape).astype(np.float32))
 
     np.testing.assert_allclose(losses(3), losses(100), 1e-5)
+
+
+def test_a_first_call_estimates_nothing(monkeypatch):
+    f, x = ow.function(row_sums, autograph=False), array(4, 4)
+    with ow.flags(hot_calls=0), monkeypatch.context() as patched:
+        patched.setattr(compile_schedule, "schedule", lambda *_: pytest.fail("estimated"))
+        np.testing.assert_allclose(f(x), row_sums(x), 1e-6)
+    with ow.flags(hot_calls=1):
+        f(x)
+        assert is_compiled(f, x)
+
+
+@pytest.mark.parametrize("op", ["conv2d", "depthwise_conv2d", "conv2d_transpose"])
+def test_estimates_count_the_products_of_convolutions(op):
+    x, channels = ow.TensorSpec([2, 12, 10, 4]), 6
+    filters = [3, 5, 4, channels] if op != "conv2d_transpose" else [3, 5, channels, 4]
+    call = {
+        "conv2d": lambda x, w: ow.nn.conv2d(x, w, 1, "SAME"),
+        "depthwise_conv2d": lambda x, w: ow.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "SAME"),
+        "conv2d_transpose": lambda x, w: ow.nn.conv2d_transpose(x, w, [2, 12, 10, channels], 1, "SAME"),
+    }[op]
+    graph = ow.function(call, autograph=False).get_concrete_function(x, ow.TensorSpec(filters)).program.graph
+    products = sum(compile_schedule._products_time(node, 1) for node in graph.nodes)
+    assert round(products * compile_schedule.PRODUCTS_PER_US["Conv"]) == 2 * 12 * 10 * 3 * 5 * 4 * channels
+
+
+def test_loops_count_with_their_iterations():
+    def powers(n: int) -> Any:
+        def run(x: Any) -> Any:
+            for _ in ow.range(n):
+                x = ow.matmul(x, x)
+            return x
+
+        return ow.function(run).get_concrete_function(ow.TensorSpec([4, 4])).program.graph
+
+    few, many = (compile_schedule.call_time(powers(n)) for n in (10, 1000))
+    assert 50 < many / few < 100

@@ -1,11 +1,11 @@
 """Tiered compilation: a plan of Python lines, replaced by machine code for the input shapes that are called often.
 
-Lives here: `TieredPlan`, the number of calls after which a set of shapes is compiled, and after which its code runs.
-Not here: compilation itself (native_plan.py), the thread that it runs on (background.py).
+Lives here: `TieredPlan`, which counts the calls of each set of shapes.
+Not here: at which call the compiler starts and at which its code runs (compile_schedule.py), compilation itself
+(native_plan.py), the thread that it runs on (background.py).
 
-Both numbers follow from the graph and the sizes of its inputs alone, never from the clock: machine code rounds
-differently from NumPy, and a program that is run twice has to give the same bits twice. If the code is not there at its
-call, the call waits for it.
+If the code is not there at its call, the call waits for it, so that the clock never decides which result comes from
+machine code. What a first call does not need is left to the second, which is the first that can be scheduled.
 """
 
 from __future__ import annotations
@@ -19,34 +19,16 @@ import numpy as np
 
 from ..core import flags, forks
 from ..core.lazy_imports import later
-from ..graph import Graph, Value
+from ..graph import Graph
 from .plan import Plan
 
 if TYPE_CHECKING:
-    from . import background, native_plan
+    from . import background, compile_schedule, native_plan
 else:  # most functions are called a few times only
     background = later(".background", __package__)
+    compile_schedule = later(".compile_schedule", __package__)
     native_plan = later(".native_plan", __package__)
 
-FEWEST_CALLS, MOST_CALLS = 3, 50
-"""Bounds of the number of calls before the compiler starts."""
-MOST_AWAITED = 10_000
-"""Maximum number of calls between the start of the compiler and the first call of its code."""
-COMPILE_US, PLAN_US = 3000.0, 500.0
-"""Estimated time to compile one node, in microseconds, and to plan it for further shapes. Kernels take sizes as
-arguments, so that most of those compiled for one set of shapes serve the others. Training steps of 16 tutorials take
-1.2 to 10 ms of processor time a node."""
-NODE_US, BYTES_PER_US = 3.0, 10_000.0
-"""Estimated time of a node of a plain plan: its call, its results."""
-PRODUCTS_PER_US = {
-    **dict.fromkeys(("Conv", "DepthwiseConv"), 2_000.0),
-    **dict.fromkeys(("MatMul", "Einsum", "LSTMSequence", "GRUSequence"), 10_000.0),
-    "CTCLoss": 70.0,  # 61 ms for logits [150, 32, 32] and labels [32, 25]
-}
-"""Multiplications in a microsecond, by the beginning of a contraction's name. Convolutions copy windows: in the same
-tutorials they reach 500 to 2,000, products of matrices 5,000. The operator that is none takes as long as one would."""
-ITERATIONS = 100
-"""Estimated number of times that a loop runs its body; a branch runs once, if at all."""
 MOST_COUNTED = 1024
 """Maximum number of sets of shapes whose calls are counted; the oldest is forgotten."""
 MANY = 8
@@ -57,57 +39,14 @@ Key = tuple[Shape | None, ...]
 Run = Callable[..., tuple[Any, ...]]
 
 
-def call_time(graph: Graph, unknown: int = 1) -> float:
-    """Estimate the time of a call of a graph's plain plan, in microseconds. unknown: the size of unknown dimensions.
-
-    A contraction of a [m, k] and b [k, n] takes m k n = sqrt(|a| |b| |a b|) multiplications; the same formula stands
-    for convolutions, where it is a lower bound.
-    """
-    time = 0.0
-    for node in graph.nodes:
-        results = [_elements(v, unknown) for v in node.outputs]
-        time += NODE_US + sum(results) * 4 / BYTES_PER_US
-        if rate := next((rate for op, rate in PRODUCTS_PER_US.items() if node.op.name.startswith(op)), None):
-            operands = sorted([_elements(v, unknown) for v in node.operands])
-            time += math.sqrt(math.prod(operands[-2:]) * max(results)) / rate
-        times = [call_time(part, unknown) for part in node.subgraphs]
-        time += ITERATIONS * sum(times) if node.op.name == "While" else max(times, default=0.0)
-    return time
-
-
-def _elements(value: Value, unknown: int) -> int:
-    if value.dtype.is_handle or value.shape.dims is None:
-        return 0 if value.dtype.is_handle else unknown
-    return math.prod([unknown if d is None else d for d in value.shape.dims])
-
-
-def _count(graph: Graph) -> int:
-    """Return the number of nodes, those of loops and branches among them."""
-    return sum([1 + sum([_count(part) for part in node.subgraphs]) for node in graph.nodes])
-
-
-def schedule(graph: Graph, unknown: int = 1, node_us: float = COMPILE_US) -> tuple[int, int]:
-    """Return the number of the call at which the compiler starts, and of the one that runs its code.
-
-    The compiler starts once calls have taken a twentieth of its own time, by estimate, and its code runs when calls
-    since then have taken as long as it has: a function that is called now and then never waits for it. unknown: the
-    size of unknown dimensions; node_us: time of the compiler per node.
-    """
-    if flags.hot_calls:
-        return flags.hot_calls, flags.hot_calls + 1
-    time, compilation = max(call_time(graph, unknown), NODE_US), node_us * _count(graph)
-    start = min(MOST_CALLS, max(FEWEST_CALLS, math.ceil(compilation / 20 / time)))
-    return start, start + min(MOST_AWAITED, math.ceil(compilation / time))
-
-
 class _Candidate:
     """A set of shapes that has not been compiled. calls: so far; start, switch: the numbers of the calls at which the
-    compiler starts and at which its code runs; plan: the one that it made."""
+    compiler starts and at which its code runs, 0 before they are estimated; plan: the one that it made."""
 
     __slots__ = ("calls", "job", "plan", "start", "switch")
 
-    def __init__(self, start: float, switch: float) -> None:
-        self.calls, self.start, self.switch = 0, start, switch
+    def __init__(self) -> None:
+        self.calls, self.start, self.switch = 0, 0.0, 0.0
         self.job: background.Job | None = None
         self.plan: Plan | None = None
 
@@ -115,12 +54,12 @@ class _Candidate:
 class TieredPlan:
     """A plain plan, and machine code for the input shapes that are called often: `run(*inputs) -> tuple of outputs`.
 
-    graph: its source. compile_us: as COMPILE_US; warns: whether a warning names the function after `MANY` sets of
-    shapes. Shapes that are called once or twice never occupy the compiler; at most `native_plan.MOST` sets of them are
-    kept compiled.
+    graph: its source. compile_us: time to compile it for the first set of shapes, by default as estimated; warns:
+    whether a warning names the function after `MANY` sets of shapes. Shapes that are called once or twice never occupy
+    the compiler; at most `native_plan.MOST` sets of them are kept compiled.
     """
 
-    def __init__(self, graph: Graph, compile_us: float = COMPILE_US, warns: bool = True) -> None:
+    def __init__(self, graph: Graph, compile_us: float | None = None, warns: bool = True) -> None:
         self.graph, self._compile_us, self._warns = graph, compile_us, warns
         self._plain = Plan(graph)
         self._native: native_plan.NativePlan | None = None
@@ -129,7 +68,7 @@ class TieredPlan:
         self._candidates: dict[Key, _Candidate] = {}
         self._compiled: dict[Key, Plan] = {}
         self._number = 0
-        self._schedules: dict[tuple[int, float], tuple[int, int]] = {}
+        self._schedules: dict[tuple[int, bool], tuple[int, int]] = {}
         self.run: Run = self._run
 
     def _run(self, *inputs: Any) -> tuple[Any, ...]:
@@ -147,8 +86,12 @@ class TieredPlan:
     def _count(self, key: Key, inputs: Sequence[Any]) -> Plan:
         """Return the plan for one more call of shapes that are not compiled."""
         with self._lock:
-            candidate = self._candidates.get(key) or self._candidate(key, inputs)
+            candidate = self._candidates.get(key) or self._candidate(key)
             candidate.calls += 1
+            if not candidate.start:
+                if candidate.calls == 1 and flags.hot_calls != 1:
+                    return self._plain
+                candidate.start, candidate.switch = self._bounds(inputs)
             if candidate.calls != candidate.start and candidate.calls < candidate.switch:
                 return self._plain
             shapes = [None if v.dtype.is_handle else np.shape(a) for a, v in zip(inputs, self.graph.inputs)]
@@ -175,14 +118,17 @@ class TieredPlan:
         candidate.plan = plan or self._plain
         return candidate.plan
 
-    def _candidate(self, key: Key, inputs: Sequence[Any]) -> _Candidate:
+    def _candidate(self, key: Key) -> _Candidate:
         while len(self._candidates) >= MOST_COUNTED:
             del self._candidates[next(iter(self._candidates))]
-        arrays = [a for a, v in zip(inputs, self.graph.inputs) if not v.dtype.is_handle]
-        are_arrays = all(isinstance(a, (np.ndarray, np.generic)) for a in arrays)  # and no lists of tensors
-        bounds = self._schedule(inputs) if are_arrays else (math.inf, math.inf)
-        candidate = self._candidates[key] = _Candidate(*bounds)
+        candidate = self._candidates[key] = _Candidate()
         return candidate
+
+    def _bounds(self, inputs: Sequence[Any]) -> tuple[float, float]:
+        """Return the schedule for these inputs; never, if lists of tensors are among them."""
+        arrays = [a for a, v in zip(inputs, self.graph.inputs) if not v.dtype.is_handle]
+        are_arrays = all(isinstance(a, (np.ndarray, np.generic)) for a in arrays)
+        return self._schedule(inputs) if are_arrays else (math.inf, math.inf)
 
     def _schedule(self, inputs: Sequence[Any]) -> tuple[int, int]:
         """Return the schedule for inputs of these sizes: one for each power of two of the largest unknown dimension.
@@ -196,9 +142,10 @@ class TieredPlan:
             for size, dim in zip(np.shape(a), v.shape.dims)
             if dim is None
         ]
-        key = power, node_us = max(sizes, default=1).bit_length(), PLAN_US if self._number else self._compile_us
+        key = power, is_further = max(sizes, default=1).bit_length(), self._number > 0
         if key not in self._schedules:
-            self._schedules[key] = schedule(self.graph, 1 << power >> 1 or 1, node_us)
+            compilation = compile_schedule.planning_time(self.graph) if is_further else self._compile_us
+            self._schedules[key] = compile_schedule.schedule(self.graph, 1 << power >> 1 or 1, compilation)
         return self._schedules[key]
 
     def _switch(self, key: Key, plan: Plan) -> Plan:

@@ -2,7 +2,7 @@
 
 Lives here: `kernel_of`, which selects the kernel of an element-wise call, and `KERNELS`, which do it for calls along
 rows, reductions and convolutions; which calls are compiled.
-Not here: when compiled code takes over (compiler/tiered_plan.py), calls of small tensors (short_calls.py).
+Not here: when compiled code takes over (compiler/compile_schedule.py), calls of small tensors (short_calls.py).
 
 A call is a graph of one node, over an axis of unknown size, as a plan that is compiled once its calls take long. The
 operator, dtypes, sizes and the number of the call decide, never the clock or the threads, and the result of an element
@@ -42,12 +42,9 @@ SLOWER = frozenset({"Relu", "Relu6", "Select", "ClipByValue"})
 """Other functions with which NumPy is slower: four times at a million elements, by random conditions more."""
 COMPILE_US = 100_000.0
 """Time to compile and load a kernel by itself, in microseconds."""
-NS_PER_COST, WIDE_NS = 0.3, 100.0
-"""Time of NumPy for an element, in nanoseconds: for each unit of the cost, and of functions rounded from float64."""
-WIDE = frozenset({"Erf", "Erfc", "Gelu"})
-ROWS = {"Softmax": 14, "LogSoftmax": 14, "Cumsum": 13}
-"""Operators on rows along the attribute `axis`, with the cost of an element."""
-REDUCTIONS = {"Sum": 1, "Mean": 1, "ArgMax": 2}
+ROWS = frozenset({"Softmax", "LogSoftmax", "Cumsum"})
+"""Operators on rows along the attribute `axis`."""
+REDUCTIONS = frozenset({"Sum", "Mean", "ArgMax"})
 """Operators that reduce rows, or all elements; NumPy is as fast with maxima."""
 CONVOLUTIONS = frozenset({"Conv2D"})
 LONGEST_ROW = 4096
@@ -203,11 +200,7 @@ def _new_plan(op: Operator, bound: Call, dims: Sequence[Dims], dtype: DType) -> 
     attrs = {**bound.attrs, **_axis_of_rows(op, len(dims[0]))}
     (spec,) = op.infer(op.bind(attrs), inputs)
     node = Node(op, inputs, attrs, [spec], op.name)
-    cost = ROWS.get(op.name) or REDUCTIONS.get(op.name) or op.profile.vector_cost
-    ns = WIDE_NS if op.name in WIDE else NS_PER_COST * cost
-    planned_ns = 4000 / tiered_plan.BYTES_PER_US  # by which plans estimate the time of any node
-    compile_us = COMPILE_US * planned_ns / max(ns, planned_ns)
-    return tiered_plan.TieredPlan(Graph(op.name, inputs, [node], node.outputs), compile_us, warns=False)
+    return tiered_plan.TieredPlan(Graph(op.name, inputs, [node], node.outputs), COMPILE_US, warns=False)
 
 
 def _axis_of_rows(op: Operator, rank: int) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..compiler.plan import Plan
+from ..compiler.tiered_plan import TieredPlan
 from ..core import flags
 from ..core.specs import TensorSpec
 from ..eager.tensor import EagerTensor
@@ -33,7 +34,6 @@ from .trace import TRACING, FuncTrace
 
 if TYPE_CHECKING:
     from ..compiler.native_plan import NativePlan
-    from ..compiler.tiered_plan import TieredPlan
 
 state = dispatch.state
 quietly = dispatch.quietly
@@ -95,8 +95,6 @@ class Program:
                 self._plan = NativePlan(self.graph)
                 return self._plan
             if self.trace.native is None and flags.jit and not flags.deterministic:
-                from ..compiler.tiered_plan import TieredPlan
-
                 self._plan = TieredPlan(self.graph)
                 return self._plan
             self._plan = Plan(self.graph)
