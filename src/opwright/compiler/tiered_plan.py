@@ -5,7 +5,7 @@ Not here: at which call the compiler starts and at which its code runs (compile_
 (native_plan.py), the thread that it runs on (background.py).
 
 If the code is not there at its call, the call waits for it, so that the clock never decides which result comes from
-machine code. What a first call does not need is left to the second, which is the first that can be scheduled.
+machine code. Estimates are left to the second call, as a first one is never compiled.
 """
 
 from __future__ import annotations
