@@ -193,7 +193,7 @@ def _machine(target: Target, jit: bool) -> llvm.TargetMachine:
 SHORT_PASSES = "opwright.short_passes"
 """Named metadata of modules whose loops are written as they should run: with their invariants outside."""
 ADDRESSED = "opwright.addressed"
-"""Named metadata of modules whose inner loops compute no addresses but a base and an index."""
+"""Named metadata of modules whose inner loops compute no addresses but a base and an index, and nothing twice."""
 
 
 def optimised(text: str, machine: llvm.TargetMachine, short: bool = False) -> llvm.ModuleRef:
@@ -219,7 +219,7 @@ def optimised(text: str, machine: llvm.TargetMachine, short: bool = False) -> ll
         inlining.add_always_inliner_pass()
         inlining.add_global_dead_code_eliminate_pass()
         inlining.run(parsed, builder)
-        passes = _short_passes() if short else builder.getFunctionPassManager()
+        passes = _short_passes(_is_addressed(text)) if short else builder.getFunctionPassManager()
         for function in parsed.functions:
             if not function.is_declaration:
                 passes.run(function, builder)
@@ -229,6 +229,10 @@ def optimised(text: str, machine: llvm.TargetMachine, short: bool = False) -> ll
 def needs_short_passes(text: str) -> bool:
     """Return whether a module has SHORT_PASSES."""
     return f"!{SHORT_PASSES} =" in text
+
+
+def _is_addressed(text: str) -> bool:
+    return f"!{ADDRESSED} =" in text
 
 
 _REDUCTION_VERSIONS = (22,)
@@ -245,7 +249,7 @@ def code_generation(target: Target, text: str) -> Iterator[None]:
     """
     from llvmlite import binding as llvm
 
-    written = needs_short_passes(text) and (target.registers == 32 or f"!{ADDRESSED} =" in text)
+    written = needs_short_passes(text) and (target.registers == 32 or _is_addressed(text))
     if not (target.is_x86 and llvm.llvm_version_info[0] in _REDUCTION_VERSIONS and written):
         yield
         return
@@ -256,13 +260,18 @@ def code_generation(target: Target, text: str) -> Iterator[None]:
         llvm.set_option("", "-disable-lsr=false")
 
 
-def _short_passes() -> llvm.FunctionPassManager:
-    """Return passes for kernels whose loops need no analysis: code of products is 2 % quicker than by all passes."""
+def _short_passes(addressed: bool) -> llvm.FunctionPassManager:
+    """Return passes for kernels whose loops need no analysis: code of products is 2 % quicker than by all passes. Half
+    of them suffice for modules that are ADDRESSED, in less than half of the time."""
     from llvmlite import binding as llvm
 
     passes = llvm.create_new_function_pass_manager()
     passes.add_sroa_pass()
     passes.add_simplify_cfg_pass()
+    if addressed:
+        passes.add_loop_rotate_pass()
+        passes.add_instruction_combine_pass()
+        return passes
     passes.add_instruction_combine_pass()
     passes.add_loop_rotate_pass()
     passes.add_new_gvn_pass()

@@ -69,7 +69,7 @@ def emit_family(family: KernelFamily, target: Target, constants: dict[str, Any],
     module = ir.Module(entry)
     if not family.hoisted:
         module.add_named_metadata(SHORT_PASSES)
-    if family.addressed:
+    if family.addressed and target.registers < 32:  # measured with 16
         module.add_named_metadata(ADDRESSED)
     kinds = family.kinds(constants)
     parameters = [(name, word_type(kind)) for name, kind in kinds.items()]

@@ -1216,3 +1216,7 @@ declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
 declare void @llvm.x86.sse2.pause()
 declare void @llvm.aarch64.isb(i32)
+
+; What loops hoist stands before them (../target.py).
+!opwright.short_passes = !{}
+!opwright.addressed = !{}
