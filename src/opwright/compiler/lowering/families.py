@@ -62,6 +62,7 @@ FAMILIES: dict[str, str] = {
         "UNIDIRECTIONAL_SEQUENCE_LSTM"
     ),
     "matmul": "BATCH_MATMUL Einsum MatMul custom:odml.scaled_dot_product_attention",
+    "matrices": "Cholesky LogMatrixDeterminant Lu MatrixDeterminant MatrixInverse MatrixSolve MatrixTriangularSolve",
     "normalization": (
         "FusedBatchNorm L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION LOG_SOFTMAX LRN LayerNorm LogSoftmax SOFTMAX "
         "Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits custom:MeanVarianceNormalization"
