@@ -165,11 +165,11 @@ def test_errors_are_the_operators(name):
     compiled, eager, x = SINGULAR[name]
     x = ow.constant(np.stack([np.eye(5), x]).astype(np.float32)) if name not in ("triangle", "system") else x
     x = ow.constant(np.asarray(x, np.float32))
-    with pytest.raises(ow.errors.InvalidArgumentError) as wanted:
+    with pytest.raises(ow.errors.InvalidArgumentError) as of_operator:
         eager(x)
-    with pytest.raises(ow.errors.InvalidArgumentError) as actual:
+    with pytest.raises(ow.errors.InvalidArgumentError) as of_kernel:
         compiled(x / 2)
-    assert str(wanted.value).split(": ", 1)[1].splitlines()[0] in str(actual.value)
+    assert str(of_operator.value).split(": ", 1)[1].splitlines()[0] in str(of_kernel.value)
 
 
 def test_natural_gradients_and_their_derivatives_are_one_native_call():
