@@ -5,6 +5,7 @@ import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
 from each_row import each_row
+from opwright.compiler.kernels.radix_sort import sort_rows
 from opwright.compiler.kernels.sorting import order_rows
 from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.ops import Ordered
@@ -42,7 +43,7 @@ def drawn(dtype, shape, ties):
         ["last", "infinite"],
     ),
 )
-@each_row("shape, k", [((1,), 1), ((6, 37), 1), ((3, 200), 20), ((2, 65), 65), ((1000,), 7)])
+@each_row("shape, k", [((1,), 1), ((6, 37), 1), ((3, 200), 20), ((2, 65), 65), ((1000,), 7), ((2, 700), 600)])
 def test_places_are_those_of_a_stable_sort(shape, k, dtype, ties, rising, nan):
     x = drawn(dtype, shape, ties)
     operand = buffer(x)
@@ -57,6 +58,7 @@ def test_places_are_those_of_a_stable_sort(shape, k, dtype, ties, rising, nan):
     (order_rows, {"source": int8, "places": int16, "rising": False, "nan": "last"}),
     (order_rows, {"source": uint32, "places": int64, "rising": True, "nan": "last"}),
     (order_rows, {"source": int64, "places": int32, "rising": True, "nan": "infinite"}),
+    (sort_rows, {"source": float32, "places": int32, "rising": True, "nan": "last"}),
 )
 def test_they_compile_for_every_target(family, constants, names):
     compiles_for(names, family, **constants)

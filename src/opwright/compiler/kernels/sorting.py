@@ -1,9 +1,9 @@
 """Sorting and searching along an axis: top k, binary search, indices of extremes.
 
-Lives here: `sink`, `heapify`; the selectors of Ordered, KeyPlaces, InsertionPlaces and ArgReduce,
+Lives here: `sink`, `heapify`, `key_of`; the selectors of Ordered, KeyPlaces, InsertionPlaces and ArgReduce,
 their families.
-Not here: extremes themselves, sums to one element (reductions.py), prefix sums (scans.py), the boxes that NMS keeps
-(nms.py), rows at known positions (gather.py).
+Not here: the order of long rows (radix_sort.py), extremes themselves, sums to one element (reductions.py), prefix sums
+(scans.py), the boxes that NMS keeps (nms.py), rows at known positions (gather.py).
 
 A heap holds the first k elements so far with the last of them at its top; vectors skip all that come after that one.
 An entry is one int64: the key of an element above its inverted position, so that equal elements keep their order.
@@ -79,6 +79,14 @@ def key_of_float(v: Value, rising: bool = False, nan: str = "last") -> Value:
     return (key if nan == "infinite" else kl.select(v == v, key, NAN_KEY)).to(i64)
 
 
+def key_of(v: Value, source: DType, rising: bool, nan: str) -> Value:
+    """Return an int64 within 32 bits that orders like an element of at most 32 bits, reversed if rising."""
+    if source.is_floating:
+        return key_of_float(v, rising, nan)
+    key = v.to(i64) - (1 << 31) if source.name == "uint32" else v.to(i64)
+    return ~key if rising else key
+
+
 class _RowEntries:
     """The heap entries of one row and their order."""
 
@@ -89,13 +97,7 @@ class _RowEntries:
     def entry(self, i: Value | int) -> Value:
         if self.by_position:
             return kl.value(i)
-        v = self.a[i]
-        if self.source.is_floating:
-            key = key_of_float(v, self.rising, self.nan)
-        else:
-            key = v.to(i64) - (1 << 31) if self.source.name == "uint32" else v.to(i64)
-            key = ~key if self.rising else key
-        return (key << 32) + (POSITION_MASK - i)
+        return (key_of(self.a[i], self.source, self.rising, self.nan) << 32) + (POSITION_MASK - i)
 
     def position(self, entry: Value) -> Value:
         return entry if self.by_position else POSITION_MASK - (entry & POSITION_MASK)
@@ -146,15 +148,21 @@ def order_rows(
             sink(heap, 0, last, heap[last], row.later)
 
 
-@selector(Ordered)
-def select_order(form: Ordered, build: Builder) -> None:
-    """Select for integers and float32."""
+def check_order_of(form: Ordered) -> None:
+    """Raise NoKernel but for the order of adjacent rows of integers or float32."""
     x, y = form.input, form.output
     if x.parent is not None or y.parent is not None or not x.shape or x.shape[:-1] != y.shape[:-1]:
         raise NoKernel(f"the order of {x!r}")
-    n, k = x.shape[-1], y.shape[-1]
-    if x.dtype.is_bool or (x.dtype.is_floating and x.dtype.size != 4) or not 0 < k <= n < 1 << 31:
+    if x.dtype.is_bool or (x.dtype.is_floating and x.dtype.size != 4) or not 0 < y.shape[-1] <= x.shape[-1] < 1 << 31:
         raise NoKernel(f"the order of {x!r}")
+
+
+@selector(Ordered)
+def select_order(form: Ordered, build: Builder) -> None:
+    """Select for integers and float32."""
+    check_order_of(form)
+    x, y = form.input, form.output
+    n, k = x.shape[-1], y.shape[-1]
     rows = x.size // n
     code = order_rows.code(source=x.dtype, places=y.dtype, rising=form.rising, nan=form.nan)
     work = grain(n * x.dtype.size + 64 * k, rows)  # moving an entry down costs about as much as 64 bytes

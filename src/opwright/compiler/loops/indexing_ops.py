@@ -1,10 +1,10 @@
 """Operations with computed indices or data-dependent sizes: gather and scatter, slices, cache updates, argmax pooling.
 
-Lives here: `Gather`, `GatherAt`, `KeyPlaces`, `InsertionPlaces`, `ScatterAt`, `Segments`, `SliceAt`,
-`UpdateSlice`; `SliceLayout`, `GatherSlices`, `ScatterSlices`, `PutEntries`, `AppendEntries`, `MaxPlaces`,
+Lives here: `Gather`, `GatherAt`, `KeyPlaces`, `InsertionPlaces`, `ScatterAt`, `Segments`, `Counts`,
+`SliceAt`, `UpdateSlice`; `SliceLayout`, `GatherSlices`, `ScatterSlices`, `PutEntries`, `AppendEntries`, `MaxPlaces`,
 `PutInWindows`, `WindowGradient`, `ChannelFilterGradient`; `Expected`, `ExpectedCount`, `ExpectedNumber`, `GUARDS`,
 `Places`, `Distinct`, `Numbers`, `BroadcastSizes`.
-Not here: kernels (../kernels/gather.py, slices.py, scatter.py, pooling.py, dynamic_sizes.py).
+Not here: kernels (../kernels/gather.py, slices.py, scatter.py, counting.py, pooling.py, dynamic_sizes.py).
 
 A plan has fixed sizes. A plan for the sizes of an earlier run asserts the elements from which those sizes followed, and
 stops when a later run has others. A result with as many rows as elements satisfy a condition has memory for the largest
@@ -85,6 +85,19 @@ class Segments(LoopOp):
     ids: Buffer
     kind: Literal["sum", "prod", "max", "min"]
     exact: bool = False
+
+
+@record
+class Counts(LoopOp):
+    """output[r, v] = how many of numbers[r] are v, or the sum of their weights.
+
+    numbers: int32 or int64 [rows, n]; those beyond the output's row are skipped, negative ones are a failed guard.
+    weights: as numbers, of the output's type, or 1. once: 1 for what occurs at all.
+    """
+
+    numbers: Buffer
+    weights: Buffer | None = None
+    once: bool = False
 
 
 @record

@@ -96,6 +96,7 @@ FAMILIES: dict[str, str] = {
         "StatelessRandomUniformFullInt StatelessRandomUniformInt custom:Multinomial custom:RandomStandardNormal "
         "custom:RandomUniform custom:RandomUniformInt custom:odml.update_kv_cache"
     ),
+    "statistics": "DenseBincount HistogramFixedWidth",
     "tensor_lists": (
         "ListAdd ListFromTensor ListGather ListGet ListLength ListPop ListPush ListReserve ListResize ListSet "
         "ListStack ListUnset ListZerosLike"

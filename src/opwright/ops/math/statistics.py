@@ -20,6 +20,7 @@ from .. import array, dispatch, like_device, math
 from ..attributes import Attr
 from ..definition import operator
 from ..registry import documented_by
+from ..shape_inference import is_static, static_int
 from ..slots import Input, OperatorDefinition, Output
 from .arithmetic import _conj as conj_of_complex
 from .reduction import Max, Mean, Sum, reduced
@@ -69,13 +70,16 @@ class DenseBincount(OperatorDefinition):
             raise _other_weights(list(weights.shape), list(input.shape))
         n = int(size)
         rows = np.atleast_2d(input)
-        out = like_device.zeros(input, (len(rows), n), weights.dtype)
         row = np.broadcast_to(like_device.arange(input, len(rows))[:, None], rows.shape)
         inside = rows < n
+        if not weights.size:
+            counts = np.bincount(row[inside] * n + rows[inside], minlength=len(rows) * n)
+            return (counts > 0 if op.binary_output else counts).astype(weights.dtype).reshape(*input.shape[:-1], n)
+        out = like_device.zeros(input, (len(rows), n), weights.dtype)
         if op.binary_output:
             out[row[inside], rows[inside]] = 1
         else:
-            np.add.at(out, (row[inside], rows[inside]), weights.reshape(rows.shape)[inside] if weights.size else 1)
+            np.add.at(out, (row[inside], rows[inside]), weights.reshape(rows.shape)[inside])
         return out.reshape(*input.shape[:-1], n)
 
 
@@ -108,13 +112,22 @@ def bincount(
     if axis != -1 and arr.shape.rank != 1:
         weights = array.reshape(weights, [-1])
         arr = array.reshape(arr, [-1])
+    return DenseBincount(arr, _length(arr, minlength, maxlength), weights, binary_output=binary_output, name=name)
+
+
+def _length(arr: Any, minlength: Any, maxlength: Any) -> Any:
+    """Return the length of the counts of `bincount`; known while tracing if the bounds leave one alone."""
+    if None not in (minlength, maxlength) and is_static(minlength) and is_static(maxlength):
+        least, most = static_int(minlength, "minlength"), static_int(maxlength, "maxlength")
+        if least >= most >= 0:
+            return np.array(most, arr.dtype.np)
     zero = array.zeros([1], arr.dtype)
     size = math.reduce_max(array.concat([array.reshape(arr, [-1]) + 1, zero], 0))
     if minlength is not None:
         size = math.maximum(size, array.cast(minlength, arr.dtype))
     if maxlength is not None:
         size = math.minimum(size, array.cast(maxlength, arr.dtype))
-    return DenseBincount(arr, size, weights, binary_output=binary_output, name=name)
+    return size
 
 
 @operator
