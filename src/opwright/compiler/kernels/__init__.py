@@ -43,7 +43,7 @@ FAMILIES: dict[str, str] = {
     "contractions_f32": "Banded Contract",
     "contractions_winograd": "Contract",
     "contractions_int8": "Contract",
-    "counting": "Counts",
+    "counts": "Counts",
     "ctc": "Alignment",
     "depthwise": "Depthwise",
     "dynamic_sizes": "BroadcastSizes Distinct Expected ExpectedCount ExpectedNumber Numbers Places",

@@ -4,7 +4,7 @@ Lives here: `Gather`, `GatherAt`, `KeyPlaces`, `InsertionPlaces`, `ScatterAt`, `
 `SliceAt`, `UpdateSlice`; `SliceLayout`, `GatherSlices`, `ScatterSlices`, `PutEntries`, `AppendEntries`, `MaxPlaces`,
 `PutInWindows`, `WindowGradient`, `ChannelFilterGradient`; `Expected`, `ExpectedCount`, `ExpectedNumber`, `GUARDS`,
 `Places`, `Distinct`, `Numbers`, `BroadcastSizes`.
-Not here: kernels (../kernels/gather.py, slices.py, scatter.py, counting.py, pooling.py, dynamic_sizes.py).
+Not here: kernels (../kernels/gather.py, slices.py, scatter.py, counts.py, pooling.py, dynamic_sizes.py).
 
 A plan has fixed sizes. A plan for the sizes of an earlier run asserts the elements from which those sizes followed, and
 stops when a later run has others. A result with as many rows as elements satisfy a condition has memory for the largest

@@ -1,7 +1,7 @@
 """Counts: DenseBincount, HistogramFixedWidth.
 
 Lives here: their rules.
-Not here: reductions to segments (reductions.py), the kernel (../kernels/counting.py).
+Not here: reductions to segments (reductions.py), the kernel (../kernels/counts.py).
 """
 
 from __future__ import annotations

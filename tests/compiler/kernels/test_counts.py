@@ -7,7 +7,7 @@ import pytest
 from form_kit import compiles_for, targets
 
 import opwright as ow
-from opwright.compiler.kernels.counting import count
+from opwright.compiler.kernels.counts import count
 from opwright.core.dtypes import float32, int64
 
 RNG = np.random.default_rng(11)
