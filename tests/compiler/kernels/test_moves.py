@@ -5,7 +5,7 @@ import pytest
 from form_kit import buffer, compiles_for, run, split, targets
 
 from opwright.compiler.kernels import NoKernel
-from opwright.compiler.kernels.boxes import move_interleaved
+from opwright.compiler.kernels.boxes import join_pairs, move_interleaved, take_every_second
 from opwright.compiler.kernels.moves import move_block, move_elements, move_runs, move_transposed
 from opwright.compiler.loops.buffers import Buffer, IndexMap
 from opwright.compiler.loops.ops import Move
@@ -54,6 +54,8 @@ VIEWS = {
     "all axes": ((3, 5, 7, 2, 4), lambda x: x.transpose(4, 2, 0, 3, 1)),
     "rows of heads": ((2, 11, 3, 16), lambda x: x.transpose(0, 2, 1, 3)),
     "slice": ((9, 10, 11), lambda x: x[2:7, 3:, 1:9]),
+    "every second": ((8199,), lambda x: x[1::2]),
+    "every second of rows": ((3, 2, 131), lambda x: x[:, 1, ::2]),
     "steps": ((9, 40), lambda x: x[::2, ::3]),
     "steps backwards": ((9, 41), lambda x: x[::-3, ::-2]),
     "reversed rows": ((9, 41), lambda x: x[::-1]),
@@ -92,6 +94,18 @@ def test_concatenation(widths, dtype):
         start += p.shape[2]
     form = Move(Buffer("y", buffers[0].dtype, (2, 5, sum(widths))), tuple(buffers), tuple(boxes))
     np.testing.assert_array_equal(run(form, dict(zip(buffers, parts))), np.concatenate(parts, -1))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(33,), (3, 1367), (5,)])
+def test_two_arrays_by_turns(shape, dtype):
+    parts = [drawn(shape, dtype) for _ in range(2)]
+    buffers = [buffer(p, f"x{i}") for i, p in enumerate(parts)]
+    steps = (*(s // parts[0].itemsize for s in parts[0].strides), 1)
+    boxes = tuple(IndexMap((*(0 for _ in shape), k), (*shape, 1), 0, steps) for k in range(2))
+    form = Move(Buffer("y", buffers[0].dtype, (*shape, 2)), tuple(buffers), boxes)
+    for number in (1, 2, 3):
+        np.testing.assert_array_equal(split(form, dict(zip(buffers, parts)), number), np.stack(parts, -1))
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.float32, np.float64])
@@ -147,6 +161,8 @@ def test_boxes_outside_are_refused(box):
     (move_elements, {"size": 2, "outer": 3}),
     (move_interleaved, {"size": 4, "count": 3, "apart": True, "outer": 1}),
     (move_interleaved, {"size": 1, "count": 4, "apart": False, "outer": 0}),
+    (join_pairs, {"size": 4}),
+    (take_every_second, {"size": 8, "outer": 1}),
     (move_transposed, {"size": 1, "tile": 16, "outer": 1}),
     (move_transposed, {"size": 8, "tile": 2, "outer": 0}),
 )

@@ -1,6 +1,7 @@
 """Boxes of arrays in memory: their axes, and transpositions of two to four planes.
 
-Lives here: `Axis`, `merged_axes`, `table_of` and, in kernels, `box_offsets`; `interleave`, its family.
+Lives here: `Axis`, `merged_axes`, `table_of` and, in kernels, `box_offsets`; `interleave`, `every_second`, their
+families; `join_pairs`.
 Not here: copies and wider transpositions (moves.py).
 """
 
@@ -124,6 +125,59 @@ def _pairs(vectors: list[Value]) -> tuple[Value, Value]:
     if len(vectors) == 3:
         return first, kl.shuffle(vectors[2], None, [*range(lanes), *undefined])
     return first, kl.concat(vectors[2], vectors[3])
+
+
+@kl.family
+def join_pairs(work: Work, a: ptr[u8], b: ptr[u8], y: ptr[u8], n: i64, *, size: int) -> None:
+    """Interleave two arrays of n elements. Items: blocks of elements; n is at least lanes, and the last vector of a
+    block overlaps the one before it."""
+    unit = UNITS[size]
+    lanes = work.target.lanes(size)
+    a, b, y = (p.cast(unit, size) for p in (a, b, y))
+    for item in work.items():
+        first = item * BLOCK
+        last = kl.minimum(n, first + BLOCK)
+        for i in range(first, last, lanes):
+            index = kl.minimum(i, last - lanes)
+            pairs = kl.concat(a.load(index, lanes), b.load(index, lanes))
+            for k in range(2):
+                order = [divmod(k * lanes + j, 2) for j in range(lanes)]
+                v = kl.shuffle(pairs, None, [second * lanes + element for element, second in order])
+                y.store(v, 2 * index + k * lanes)
+
+
+@kl.family
+def take_every_second(
+    work: Work, x: ptr[u8], y: ptr[u8], table: ptr[i64], n: i64, blocks: i64, *, size: int, outer: int
+) -> None:
+    """Copy n elements that are two apart. Items: blocks of elements, as of `join_pairs`. No element behind the last is
+    read: the second vector of a pair begins at the last element of the first."""
+    unit = UNITS[size]
+    lanes = work.target.lanes(size)
+    for item in work.items():
+        source, target = box_offsets(item // blocks, table, outer)
+        a, b = (x + source).cast(unit, size), (y + target).cast(unit, size)
+        first = item % blocks * BLOCK
+        last = kl.minimum(n, first + BLOCK)
+        for i in range(first, last, lanes):
+            index = kl.minimum(i, last - lanes)
+            pair = kl.concat(a.load(2 * index, lanes), a.load(2 * index + (lanes - 1), lanes))
+            half = lanes // 2
+            b.store(kl.shuffle(pair, None, [2 * j if j < half else 2 * j + 1 for j in range(lanes)]), index)
+
+
+def every_second(axes: list[Axis], size: int, source: Any, target: Any, build: Builder) -> bool:
+    """Add the step of a box of elements two apart; return whether it is one."""
+    inner = axes[-1] if axes else Axis(1, size, size)
+    lanes = host().lanes(size)
+    if size not in UNITS or (inner.source, inner.target) != (2 * size, size) or inner.extent < lanes or lanes < 2:
+        return False
+    blocks = -(-inner.extent // BLOCK)
+    items = math.prod(a.extent for a in axes[:-1]) * blocks
+    words = [source, target, table_of(axes[:-1], build), inner.extent, blocks]
+    code = take_every_second.code(size=size, outer=len(axes) - 1)
+    build.step(code, words, items, chunk=grain(min(BLOCK, inner.extent) * 2 * size, items))
+    return True
 
 
 def interleave(axes: list[Axis], size: int, source: Any, target: Any, build: Builder) -> bool:

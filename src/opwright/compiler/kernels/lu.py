@@ -152,9 +152,9 @@ def _eliminate(
         target = strip + i * width
         factor = target[c] / divisor
         for k in range(vectors):
-            known = target.load(k * lanes, lanes)
-            rest = kl.fma(-factor.splat(lanes), parts[k], known)
-            target.store(kl.select(before[k], known, rest), k * lanes)
+            present = target.load(k * lanes, lanes)
+            rest = kl.fma(-factor.splat(lanes), parts[k], present)
+            target.store(kl.select(before[k], present, rest), k * lanes)
         target[c] = factor
 
 

@@ -20,11 +20,12 @@ import numpy as np
 from ...core.dtypes import DType
 from .. import language as kl
 from ..language import i64, ptr, u8
-from ..loops.buffers import Buffer, IndexMap, SameMemory
+from ..loops.buffers import Buffer, IndexMap, SameMemory, row_major
 from ..loops.ops import Checked, Move, Part
 from ..target import host
 from . import NoKernel, selector
-from .boxes import UNITS, Axis, box_offsets, interleave, merged_axes, table_of
+from .boxes import BLOCK as PAIR_BLOCK
+from .boxes import UNITS, Axis, box_offsets, every_second, interleave, join_pairs, merged_axes, table_of
 from .tiling import grain
 
 if TYPE_CHECKING:
@@ -177,12 +178,36 @@ def transposed(vectors: list[Value]) -> list[Value]:
 @selector(Move)
 def select_move(form: Move, build: Builder) -> None:
     """Build the steps of the boxes, in order, after filling the elements that no box covers."""
+    if _joins_pairs(form):
+        size, n = form.output.dtype.size, form.operands[0].size
+        items = -(-n // PAIR_BLOCK)
+        words = [*map(build.pointer, (*form.operands, form.output)), n]
+        build.step(join_pairs.code(size=size), words, items, chunk=grain(2 * PAIR_BLOCK * size, items))
+        return
     if form.fill is not None:
         _fill(form, build)
     for operand, box in zip(form.operands, form.maps):
         if operand.dtype.size != form.output.dtype.size:
             raise NoKernel(f"a move of {operand.dtype.name} to {form.output.dtype.name}")
         _box(form.output, operand, box, build)
+
+
+def _joins_pairs(form: Move) -> bool:
+    """Return whether the elements of two arrays alternate in the output."""
+    shape, size = form.output.shape, form.output.dtype.size
+    lead = shape[:-1]
+    if len(form.maps) != 2 or shape[-1:] != (2,) or size not in UNITS or math.prod(lead) < host().lanes(size):
+        return False
+    return (
+        all(
+            b.parent is None
+            and (b.size, b.dtype.size) == (math.prod(lead), size)
+            and (box.start, box.extent, box.offset) == ((*(0,) * len(lead), k), (*lead, 1), 0)
+            and box.strides[:-1] == row_major(lead)
+            for k, (b, box) in enumerate(zip(form.operands, form.maps))
+        )
+        and form.output.parent is None
+    )
 
 
 def _fill(form: Move, build: Builder) -> None:
@@ -263,7 +288,7 @@ def _steps(output: Buffer, box: IndexMap, strides: list[int], source: Any, build
 def _choose(axes: list[Axis], size: int, source: Any, target: Any, build: Builder) -> None:
     inner = axes[-1] if axes else Axis(1, size, size)
     if inner.target != size or (inner.source not in (size, 0, -size)):
-        if interleave(axes, size, source, target, build):
+        if interleave(axes, size, source, target, build) or every_second(axes, size, source, target, build):
             return
         across = next((a for a in axes if a.source == size), None)
         if inner.target == size and across is not None and size in UNITS:

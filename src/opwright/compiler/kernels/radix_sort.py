@@ -28,7 +28,7 @@ BUCKETS = 1 << BITS
 LEAST, MOST = 512, 1 << 25
 """Places of a row from which a sort is faster than a heap; elements of a row whose entries are kept twice."""
 SHARE = 8
-"""A heap is faster for less than one of so many elements: vectors skip those that cannot enter it."""
+"""A heap is faster for less than one in SHARE elements, as vectors skip elements that cannot enter it."""
 
 
 @kl.family

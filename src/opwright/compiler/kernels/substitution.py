@@ -186,7 +186,7 @@ def _solve_rows(
 
 
 def strip_vectors(columns: int, lanes: int) -> int:
-    """Return the number of vectors of a strip: the most of those that leave the fewest lanes without a column."""
+    """Return the number of vectors of a strip: the largest with the fewest lanes without a column."""
     return min(range(MOST_VECTORS, 0, -1), key=lambda n: -(-columns // (n * lanes)) * n)
 
 
@@ -249,11 +249,11 @@ def cholesky(work: Work, x: ptr[u8], y: ptr[u8], size: i64, *, source: DType, ve
             strip = upper + first * padded
             _load_strip(strip, matrix, first, size, width)
             for i in range(0, first, height):  # rows of a tile are adjacent in the strip that has their columns
-                known = Triangle(upper + (i // width * (width * padded) + i % width), 1, width)
-                _update_rows(known, strip, i, i, height, vectors, lanes, source, True)
+                above = Triangle(upper + (i // width * (width * padded) + i % width), 1, width)
+                _update_rows(above, strip, i, i, height, vectors, lanes, source, True)
             for i in range(first, first + width, height):
-                known = Triangle(strip + (i - first), 1, width)
-                _update_rows(known, strip, i, first, height, vectors, lanes, source, False)
+                above = Triangle(strip + (i - first), 1, width)
+                _update_rows(above, strip, i, first, height, vectors, lanes, source, False)
             failed = kl.maximum(failed, _factor_diagonal(strip + first * width, vectors, lanes))
             _store_strip(strip, result, first, size, width)
     return failed
@@ -309,10 +309,10 @@ def _load_strip(strip: Pointer, matrix: Pointer, first: Value | int, size: Value
     for c in kl.loop(width):
         j = first + c
         row = matrix + kl.minimum(j, size - 1) * size
-        known = kl.select(j < size, j + 1, 0)
-        for i in range(known):
+        length = kl.select(j < size, j + 1, 0)
+        for i in range(length):
             strip[i * width + c] = row[i]
-        for i in range(known, first + width):
+        for i in range(length, first + width):
             strip[i * width + c] = kl.value(0.0, kind)
         if j >= size:
             strip[j * width + c] = kl.value(1.0, kind)
