@@ -19,7 +19,7 @@ from ..language import i64, ptr, u8
 from ..loops.matrix_ops import LuFactor, LuSolution
 from ..target import host
 from . import NoKernel, selector
-from .substitution import HEIGHT, Rows, Triangle, check_matrix, strip_vectors, substitute_rows, subtract_products
+from .substitution import HEIGHT, StripRows, Triangle, check_matrix, strip_vectors, substitute_rows, subtract_products
 from .tiling import chunk_of
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def lu(
             columns = result + first
             masks = [kl.tail_mask(size - first - k * lanes, lanes) for k in range(vectors)]
             unit = Triangle(result, size, 1)
-            rows_of_strip = Rows(columns, size, masks)
+            rows_of_strip = StripRows(columns, size, masks)
             for i in range(0, first, height):
                 substitute_rows(unit, strip, i, rows_of_strip.load, height, vectors, lanes, source, True)
             whole = size - (size - first) % height
@@ -99,7 +99,7 @@ def _copy(matrix: Pointer, result: Pointer, size: Value, transposed: bool) -> No
 def _subtract_rows(
     triangle: Triangle,
     strip: Pointer,
-    rows: Rows,
+    rows: StripRows,
     i: Value | int,
     first: Value | int,
     height: int,
@@ -223,7 +223,7 @@ def lu_solve(
         masks = [kl.tail_mask(columns - at - k * lanes, lanes) for k in range(vectors)]
 
         right = OrderedRows(source_rows, columns, masks, order, at, identity)
-        reversed_ = Rows(middle + (size - 1) * width, -width, [None] * vectors)
+        reversed_ = StripRows(middle + (size - 1) * width, -width, [None] * vectors)
         lower = Triangle(matrix, size, 1)
         upper = Triangle(matrix + (size * size - 1), -size, -1)
         whole = size - size % HEIGHT

@@ -1,8 +1,7 @@
 """Triangular systems of linear equations, by substitution; Cholesky factors.
 
-Lives here: the selectors of TriangularSystem and CholeskyFactor, their families; `Triangle`, `strip_vectors`,
-`Rows`,
-`substitute_rows`, `subtract_products`.
+Lives here: the selectors of TriangularSystem and CholeskyFactor, their families; `Triangle`, `StripRows`,
+`strip_vectors`, `substitute_rows`, `subtract_products`.
 Not here: factors with exchanged rows (lu.py), the operators (ops/linalg/).
 
 Columns of the unknowns are computed in strips of a few vectors, whose rows are adjacent in the scratch memory of a
@@ -57,7 +56,7 @@ class Triangle(NamedTuple):
         return self.elements[i * self.row + j * self.column]
 
 
-class Rows(NamedTuple):
+class StripRows(NamedTuple):
     """Rows of a strip of columns of a matrix. masks: which lanes of each vector are columns."""
 
     elements: Pointer
@@ -163,8 +162,8 @@ def triangular_solve(
         system, at = item // strips, item % strips * width
         triangle = Triangle(matrix + (system * matrix_step + first), row, column)
         masks = [kl.tail_mask(columns - at - k * lanes, lanes) for k in range(vectors)]
-        source_rows = Rows(rhs + (system * rhs_step + start + at), pitch, masks)
-        target_rows = Rows(y + (system * size * columns + start + at), pitch, masks)
+        source_rows = StripRows(rhs + (system * rhs_step + start + at), pitch, masks)
+        target_rows = StripRows(y + (system * size * columns + start + at), pitch, masks)
         for i in range(size):
             failed = kl.select(triangle.elements[i * (row + column)] == 0.0, 1, failed)
         whole = size - size % HEIGHT
@@ -176,7 +175,14 @@ def triangular_solve(
 
 
 def _solve_rows(
-    triangle: Triangle, strip: Pointer, i: Value | int, rhs: Rows, y: Rows, height: int, lanes: int, dtype: DType
+    triangle: Triangle,
+    strip: Pointer,
+    i: Value | int,
+    rhs: StripRows,
+    y: StripRows,
+    height: int,
+    lanes: int,
+    dtype: DType,
 ) -> None:
     vectors = len(rhs.masks)
     sums = substitute_rows(triangle, strip, i, rhs.load, height, vectors, lanes, dtype)
