@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import itertools
 import random
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,7 @@ from ..tracing.symbolic import SymbolicTensor
 from .base import INFINITE, UNKNOWN, DatasetSpec, int_operand
 from .buffers import num_threads, prefetch_items
 from .dataset import Dataset
-from .functions import ElementFunction, Failure, IteratorContext
+from .functions import ElementFunction, Failure, IteratorContext, RandomPasses
 from .structure import common_spec, flatten, map_leaves, operand
 
 if TYPE_CHECKING:
@@ -183,7 +182,7 @@ class _DirectedInterleaveDataset(Dataset):
         return UNKNOWN
 
 
-class _SampleDataset(Dataset):
+class _SampleDataset(RandomPasses, Dataset):
     """Dataset indices drawn by weights."""
 
     def __init__(self, weights: Any, seed: Any, rerandomize: bool | None) -> None:
@@ -191,10 +190,6 @@ class _SampleDataset(Dataset):
         self._weights = None if isinstance(weights, Dataset) else np.asarray(weights, np.float64)
         self._seeds, self._rerandomize = seeds_for(seed), bool(rerandomize)
         self.begin()
-
-    def begin(self) -> None:
-        self._epoch = 0
-        self._entropy = secrets.randbits(64)  # for lookup by index without a seed
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
         seeds = self._seeds

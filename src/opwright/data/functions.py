@@ -1,6 +1,7 @@
 """User functions of `map`, `filter` and other transformations, traced once and run per element of an iterator.
 
-Lives here: `Failure`, `ElementFunction`; `IteratorContext`, the state of one iterator that survives repeated passes.
+Lives here: `Failure`, `ElementFunction`; `IteratorContext`, the state of one iterator that survives repeated passes,
+and `RandomPasses`, what datasets keep whose passes differ.
 Not here: the transformations that use the results, iterators (iterator.py).
 
 A transformation such as `repeat` or `flat_map` iterates its input several times. Seeded random operators continue from
@@ -11,6 +12,7 @@ iterator, and within it to a position in the tree of datasets: a dataset that oc
 from __future__ import annotations
 
 import copy
+import secrets
 from collections.abc import Callable
 from typing import Any
 
@@ -51,7 +53,7 @@ class IteratorContext:
         return context
 
     def epoch(self, dataset: Any, reorder: bool) -> int:
-        """Start a pass of a dataset that counts them in `_epoch`; return the number that determines its order.
+        """Start a pass of a dataset of RandomPasses; return the number that determines its order.
 
         again: whether every pass has its own order. A lookup by index does not count as a pass.
         """
@@ -60,6 +62,15 @@ class IteratorContext:
         else:
             number, dataset._epoch = dataset._epoch, dataset._epoch + 1
         return number if reorder else 0
+
+
+class RandomPasses:
+    """Mixin of datasets whose passes differ."""
+
+    def begin(self) -> None:
+        """Count passes from 0, which is part of iterator checkpoints, and draw what replaces a missing seed."""
+        self._epoch = 0
+        self._entropy = secrets.randbits(64)
 
 
 quietly = dispatch.quietly

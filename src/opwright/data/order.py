@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import itertools
 import random
-import secrets
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,7 +19,7 @@ from ..ops.random.state import seeds_for
 from ..tracing.symbolic import SymbolicTensor
 from .base import INFINITE, UNKNOWN, Rows, int_operand, static_int
 from .dataset import Dataset
-from .functions import Failure, IteratorContext
+from .functions import Failure, IteratorContext, RandomPasses
 from .sources import iterate_rows
 from .structure import common_spec
 
@@ -160,7 +159,7 @@ class _ShardDataset(ReorderingDataset):
         return result
 
 
-class _ShuffleDataset(ReorderingDataset):
+class _ShuffleDataset(RandomPasses, ReorderingDataset):
     """Buffer of items; a random one is output as another is added."""
 
     def __init__(self, input_dataset: Any, buffer_size: Any, seed: Any, reshuffle: bool | None) -> None:
@@ -169,8 +168,7 @@ class _ShuffleDataset(ReorderingDataset):
         super().__init__(input_dataset, (int_operand(buffer_size, "buffer_size"),))
 
     def begin(self) -> None:
-        self._epoch = 0  # number of passes; part of iterator checkpoints
-        self._entropy = secrets.randbits(64)  # determines the order without a seed
+        super().begin()
         size = static_int(self._operands[0])
         if size is not None and size < 1 and size != UNKNOWN:
             raise InvalidArgumentError(

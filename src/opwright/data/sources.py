@@ -24,7 +24,7 @@ from ..tracing.symbolic import SymbolicTensor
 from .base import INFINITE, UNKNOWN, Rows
 from .composites import has_composites, sized_parts, split
 from .dataset import Dataset
-from .functions import Failure, IteratorContext
+from .functions import Failure, IteratorContext, RandomPasses
 from .structure import ElementStructure, Flat, map_leaves, operand, row, structure_of_value
 
 if TYPE_CHECKING:
@@ -189,16 +189,12 @@ class _CounterDataset(Dataset):
         return INFINITE
 
 
-class _RandomDataset(Dataset):
+class _RandomDataset(RandomPasses, Dataset):
     def __init__(self, seed: Any, rerandomize: bool | None) -> None:
         super().__init__(TensorSpec((), "int64"))
         self._seeds = seeds_for(seed)
         self._rerandomize = bool(rerandomize)
         self.begin()
-
-    def begin(self) -> None:
-        self._epoch = 0
-        self._entropy = secrets.randbits(64)  # for lookup by index without a seed
 
     def flow(self, context: IteratorContext) -> Iterator[Any]:
         seeds = self._seeds

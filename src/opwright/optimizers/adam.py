@@ -26,7 +26,22 @@ if TYPE_CHECKING:
 
 
 class _Moments(Optimizer):
-    """Base of optimizers by moments: updates by rows."""
+    """Base of optimizers by two moments: rates of the running means, epsilon, and updates by rows."""
+
+    hyperparameters = ("beta_1", "beta_2", "epsilon")
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        lazy_mode: bool = False,
+        **common: Unpack[CommonArguments],
+    ) -> None:
+        super().__init__(learning_rate, **common)
+        self.lazy_mode = lazy_mode
+        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
 
     def takes_slices(self) -> bool:
         """Return True: rows without gradient move by their moments, or are unchanged in lazy mode."""
@@ -60,9 +75,8 @@ class Adam(_Moments):
         lazy_mode: bool = False,
         **common: Unpack[CommonArguments],
     ) -> None:
-        super().__init__(learning_rate, **common)
-        self.lazy_mode = lazy_mode
-        self.beta_1, self.beta_2, self.epsilon, self.amsgrad = beta_1, beta_2, epsilon, amsgrad
+        super().__init__(learning_rate, beta_1, beta_2, epsilon, lazy_mode, **common)
+        self.amsgrad = amsgrad
         self._momentums: list[Variable] = []
         self._velocities: list[Variable] = []
         self._velocity_hats: list[Variable] = []
@@ -124,23 +138,6 @@ class Adamax(_Moments):
         w \\leftarrow w - \\frac{\\eta m}{(1 - \\beta_1^t)(u + \\epsilon)}
     """
 
-    hyperparameters = ("beta_1", "beta_2", "epsilon")
-
-    def __init__(
-        self,
-        learning_rate: Any = 0.001,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-7,
-        lazy_mode: bool = False,
-        **common: Unpack[CommonArguments],
-    ) -> None:
-        super().__init__(learning_rate, **common)
-        self.lazy_mode = lazy_mode
-        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
-        self._m: list[Variable] = []
-        self._u: list[Variable] = []
-
     def _create_slots(self, variables: Sequence[Variable]) -> None:
         """Create m and u."""
         self._m, self._u = self.add_optimizer_variables(variables, ["momentum", "norm"])
@@ -171,23 +168,6 @@ class Nadam(_Moments):
         \\hat m &= \\frac{\\mu_{t+1} m}{1 - \\Pi_{t+1}} + \\frac{(1 - \\mu_t) g}{1 - \\Pi_t}, \\quad
         \\hat v = \\frac{v}{1 - \\beta_2^t}, \\quad w \\leftarrow w - \\frac{\\eta \\hat m}{\\sqrt{\\hat v} + \\epsilon}
     """
-
-    hyperparameters = ("beta_1", "beta_2", "epsilon")
-
-    def __init__(
-        self,
-        learning_rate: Any = 0.001,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-7,
-        lazy_mode: bool = False,
-        **common: Unpack[CommonArguments],
-    ) -> None:
-        super().__init__(learning_rate, **common)
-        self.lazy_mode = lazy_mode
-        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
-        self._momentums: list[Variable] = []
-        self._velocities: list[Variable] = []
 
     def _create_slots(self, variables: Sequence[Variable]) -> None:
         """Create m, v and the product of the momentum schedule."""

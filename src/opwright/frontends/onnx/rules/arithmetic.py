@@ -17,6 +17,7 @@ from ....core.dtypes import bool as boolean
 from ....nn import activations
 from ....ops import array, bitwise, linalg, math, nn, strings
 from ....ops.array import cast, where
+from ....scalar.formulas import SELU_ALPHA, SELU_SCALE
 from ... import trigonometry
 from ...importing import known
 from ..execution import RULES
@@ -235,8 +236,8 @@ def celu(context: Any, inputs: Any, attributes: Any) -> Any:
 @rule("Selu")
 def selu(context: Any, inputs: Any, attributes: Any) -> Any:
     x = inputs[0]
-    alpha = attributes.get("alpha", 1.67326319217681884765625)
-    gamma = attributes.get("gamma", 1.05070102214813232421875)
+    alpha = attributes.get("alpha", float(np.float32(SELU_ALPHA)))  # as ONNX states them
+    gamma = attributes.get("gamma", float(np.float32(SELU_SCALE)))
     return _scaled(where(math.less(x, number(0, x)), _scaled(math.expm1(x), by=alpha), x), by=gamma)
 
 
