@@ -33,7 +33,7 @@ def conversion(*functions: Any) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "row", [pytest.param(r, marks=pytest.mark.slow if i % 6 else ()) for i, r in enumerate(ROWS)], ids=str
+    "row", [pytest.param(r, marks=pytest.mark.slow if i % 10 else ()) for i, r in enumerate(ROWS)], ids=str
 )
 def test_branches_and_loops_run_in_machine_code(row: Case, tmp_path: Path) -> None:
     content, feeds = converted(row), [np.asarray(x) for x in row.inputs]

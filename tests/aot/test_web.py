@@ -68,11 +68,11 @@ def node(script, folder):
 
 
 @needs_node
-@pytest.mark.parametrize("part", rows(24))
+@pytest.mark.parametrize("part", rows(48))
 @pytest.mark.parametrize("target", TARGETS)
 def test_results_of_every_builtin_are_the_interpreters(target, part, tmp_path):
     jobs, expected = [], {}
-    for i, single in enumerate(itertools.islice(single_operators.singles(), part, None, 24)):
+    for i, single in enumerate(itertools.islice(single_operators.singles(), part, None, 48)):
         try:
             results = interpreted(single.content, single.feeds, runs=2)
         except OpError:

@@ -9,6 +9,8 @@ import itertools
 
 import pytest
 
+from thorough import sampled
+
 LOOPS = {
     "while": "while n > 0:\n    n -= 1\n    i = n",
     "for": "for i in tf.range(n):",
@@ -73,7 +75,7 @@ class Numbers:
     range = range
 
 
-@pytest.mark.parametrize(("loop", "blocks", "jump"), ROWS)
+@pytest.mark.parametrize(("loop", "blocks", "jump"), sampled(ROWS))
 def test_jumps_leave_blocks_as_in_python(tf, tmp_path, loop, blocks, jump):
     path = tmp_path / "program.py"  # a file: the rewriting reads the source
     text = program(loop, blocks, jump)

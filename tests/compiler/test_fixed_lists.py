@@ -13,6 +13,7 @@ import pytest
 
 import opwright as ow
 from opwright.compiler.lowering import control_flow
+from thorough import sampled
 
 X = np.linspace(-2, 2, 48).reshape(12, 4).astype(np.float32)
 
@@ -246,7 +247,9 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize(("program", "expected", "whole"), [(*p, True) for p in WHOLE] + [(*p, False) for p in OTHERS])
+@pytest.mark.parametrize(
+    ("program", "expected", "whole"), sampled([(*p, True) for p in WHOLE] + [(*p, False) for p in OTHERS])
+)
 def test_lists_that_loops_fill(program, expected, whole):
     f = ow.function(program, jit_compile=True)
     arguments = [ow.constant(X)] + [ow.constant(5)] * (program is as_many_as)

@@ -106,7 +106,8 @@ def fitted(communicator, model, x=X, y=Y, **options):
 
 
 @pytest.mark.parametrize(
-    ("size", "options"), [(2, {}), (3, {"overlap": True, "bucket_bytes": 900}), (2, {"overlap": True})]
+    ("size", "options"),
+    [(2, {}), (3, {"overlap": True, "bucket_bytes": 900}), pytest.param(2, {"overlap": True}, marks=pytest.mark.slow)],
 )
 def test_workers_are_one_worker_with_the_whole_batch(size, options):
     """Batches of 24, and a rest of 8 of which 3 workers have 2, 3 and 3."""

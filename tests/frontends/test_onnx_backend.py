@@ -12,6 +12,8 @@ pytest.importorskip("onnx")
 import onnx
 import onnx_backend
 
+from thorough import some
+
 REMAINING = {
     r"test_resize_downsample_scales_(cubic|linear)_align_corners$": (
         "the suite counts a fraction of the last element; onnxruntime and PyTorch take whole sizes"
@@ -108,6 +110,7 @@ def test_images_of_unknown_sizes():
     every = onnx_backend.node_cases("averagepool", "convtranspose", "maxpool", "pad", "resize")
     selected = [c for c in every if re.match(OF_UNKNOWN_SIZES, c.name)]
     assert len(selected) > 30
+    selected = some(selected)
     failed = onnx_backend.failures([of_unknown_sizes(c) for c in selected])
     assert {n: e for n, e in failed.items() if "at import" not in str(e)} == {}  # the others need them, by name
     assert [n for n in failed if not re.search(NEED_SIZES, n)] == []

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import opwright as ow
+from thorough import sampled
 
 onnx = pytest.importorskip("onnx")
 record = pytest.importorskip("record_classical_models")
@@ -65,14 +66,16 @@ def test_zip_map_returns_a_column_of_scores_for_each_label(name, labels, recorde
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "regressor_missing",
-        "regressor_deep",
-        "boosted_binary",
-        "forest_multiclass",
-        "svm_multiclass",
-        "svm_probabilities",
-    ],
+    sampled(
+        [
+            "regressor_missing",
+            "regressor_deep",
+            "boosted_binary",
+            "forest_multiclass",
+            "svm_probabilities",
+            "svm_multiclass",
+        ]
+    ),
 )
 def test_files_equal_onnxruntime_in_both_interpreters(name, recorded):
     litert = pytest.importorskip("ai_edge_litert.interpreter")

@@ -15,7 +15,10 @@ import pytest
 from function_ways import WAYS, NoForm
 
 import opwright as ow
+from thorough import crossed
 
+OF_INTEGERS = ("eager", "traced", "jit_of_integers", "kernel", "lite", "lite_compiled")
+"""Ways to run: those of all functions, and two of integers alone."""
 DTYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 
 
@@ -62,8 +65,7 @@ def in_kernel(function: Callable[..., Any], x: np.ndarray, y: np.ndarray) -> np.
     return result
 
 
-@pytest.mark.parametrize("way", ["eager", "traced", "jit_of_integers", "kernel", "lite", "lite_compiled"])
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(("name", "way"), crossed(FUNCTIONS, OF_INTEGERS))
 def test_quotients_and_remainders(name: str, way: str) -> None:
     function, exact = FUNCTIONS[name]
     run = {**WAYS, "kernel": in_kernel, "jit_of_integers": jit_of_integers}[way]
@@ -91,8 +93,7 @@ def jit_of_integers(function: Callable[..., Any], x: np.ndarray, y: np.ndarray) 
     return result
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint32"])
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(("name", "dtype"), crossed(FUNCTIONS, ["int8", "int32", "int64", "uint32"]))
 def test_by_zero(name: str, dtype: str) -> None:
     function = FUNCTIONS[name][0]
     x, y = np.array([7, 0, 1, 5], dtype), np.array([2, 0, 1, 0], dtype)

@@ -18,7 +18,7 @@ from opwright.compiler.loops.expressions import Expr, apply, arg, const, convert
 from opwright.compiler.loops.ops import Map
 from opwright.core import dtypes as d
 from opwright.scalar.table import FUNCTIONS as ROWS
-from thorough import sampled
+from thorough import crossed, sampled
 
 N = 53  # no multiple of any vector
 RNG = np.random.default_rng(4)
@@ -257,8 +257,14 @@ def test_integer_powers_wrap(dtype: d.DType) -> None:
     np.testing.assert_array_equal(actual, np.array(expected, np.uint64).astype(f"u{dtype.size}").view(dtype.np))
 
 
-@pytest.mark.parametrize("name", ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"])
-@pytest.mark.parametrize("dtype", [d.float16, d.float32, d.float64, d.int8, d.uint8, d.int64], ids=str)
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    crossed(
+        ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"],
+        [d.float16, d.float32, d.float64, d.int8, d.uint8, d.int64],
+    ),
+    ids=str,
+)
 def test_comparisons(name: str, dtype: d.DType) -> None:
     x, y = _any(2, dtype.np)
     y[::3] = x[::3]

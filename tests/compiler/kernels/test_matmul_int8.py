@@ -12,6 +12,7 @@ from opwright.compiler.loops.buffers import Buffer
 from opwright.compiler.loops.expressions import apply, arg, convert, quantize, row_scale, scalar
 from opwright.compiler.loops.ops import MatMul
 from opwright.core.dtypes import float32, int8, int32, uint8
+from thorough import crossed
 
 SUM = arg(0, int32)
 CASES = [  # shapes of a and b as [..., m, k] and [..., k, n], turned, zero points, dtypes
@@ -31,9 +32,9 @@ CASES = [  # shapes of a and b as [..., m, k] and [..., k, n], turned, zero poin
 ]
 
 
-@pytest.mark.parametrize("constant", [False, True])
-@pytest.mark.parametrize(("a", "b", "turned", "zeros", "kinds"), CASES, ids=range(len(CASES)))
-def test_products(a, b, turned, zeros, kinds, constant):
+@pytest.mark.parametrize(("case", "constant"), crossed(CASES, [False, True]), ids=str)
+def test_products(case, constant):
+    a, b, turned, zeros, kinds = case
     rng = np.random.default_rng(3)
     x, y = integers(rng, kinds[0], a), integers(rng, kinds[1], b)
     expected = (x.astype(int) - zeros[0]) @ (y.astype(int) - zeros[1])

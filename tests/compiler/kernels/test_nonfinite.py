@@ -33,6 +33,7 @@ from opwright.compiler.loops.ops import (
 )
 from opwright.core import flags
 from opwright.core.dtypes import float32
+from thorough import crossed
 
 SUM, F = arg(0, float32), np.float32
 VALUES = {
@@ -167,8 +168,7 @@ def _size(shape: tuple[int, ...], w: Window) -> tuple[int, int]:
     )
 
 
-@pytest.mark.parametrize("values", VALUES)
-@pytest.mark.parametrize("name", WINDOWS)
+@pytest.mark.parametrize(("values", "name"), crossed(VALUES, WINDOWS))
 def test_convolutions(values: str, name: str) -> None:
     rng, window = np.random.default_rng(3), WINDOWS[name]
     for channels, features in ((3, 5), (9, 17)) if values == "both" else ((3, 5),):

@@ -18,6 +18,8 @@ from opwright.ops.nn.lstm import LSTMSequence
 sys.path.insert(0, str(Path(__file__).parents[2] / "ops"))
 import sequence_oracles as by_loop
 
+from thorough import crossed
+
 SIZES = [
     # steps, batch, units: fewer cells than a vector, a part of one, several groups of vectors; rows left over
     (1, 1, 1),
@@ -59,8 +61,7 @@ def assert_near(results: list[np.ndarray], expected: list[np.ndarray]) -> None:
         np.testing.assert_allclose(y, exact, rtol=1e-4, atol=2e-6 * max(1.0, np.abs(exact).max()))
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("size", "threads"), crossed(SIZES, [1, 2]), ids=str)
 def test_states_and_gradients_of_an_lstm(size: tuple[int, int, int], threads: int) -> None:
     steps, batch, units = size
     inputs = operands((steps, batch, 4 * units), (units, 4 * units), (batch, units), (batch, units))
@@ -80,8 +81,7 @@ def test_states_and_gradients_of_an_lstm(size: tuple[int, int, int], threads: in
     assert_near(results, [h, last_h, last_c, dx, dkernel, dh0, dc0])
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("size", "threads"), crossed(SIZES, [1, 2]), ids=str)
 def test_states_and_gradients_of_a_gru(size: tuple[int, int, int], threads: int) -> None:
     steps, batch, units = size
     inputs = operands((steps, batch, 3 * units), (units, 3 * units), (3 * units,), (batch, units))

@@ -16,7 +16,7 @@ from opwright.compiler.loops.expressions import apply, arg, convert, quantize
 from opwright.compiler.loops.indexing_ops import ChannelFilterGradient, WindowGradient
 from opwright.compiler.loops.ops import TransposedContract
 from opwright.core.dtypes import as_dtype, float32, int8, int32
-from thorough import examples
+from thorough import crossed, examples
 
 RNG = np.random.default_rng(9)
 
@@ -127,8 +127,11 @@ def test_filters_that_are_not_constant(dtype):
     np.testing.assert_allclose(got, expected(x, filter, window, (11, 8)), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("channels", [5, 64, 150])
-@pytest.mark.parametrize("window", [Window((3, 3), (2, 2), (1, 1), (1, 1, 0, 1)), Window((5, 4), (1, 3))])
+@pytest.mark.parametrize(
+    ("channels", "window"),
+    crossed([5, 64, 150], [Window((3, 3), (2, 2), (1, 1), (1, 1, 0, 1)), Window((5, 4), (1, 3))]),
+    ids=str,
+)
 def test_gradients_of_windows_in_float64(channels, window):
     """Each window by itself, in float64; images and groups of channels are independent work items."""
     rng = np.random.default_rng(7)

@@ -25,7 +25,7 @@ from opwright.compiler.native.image import runs_images
 from opwright.compiler.target import host
 from opwright.core import flags
 from opwright.core.dtypes import float32, int8, int32
-from thorough import examples
+from thorough import crossed, examples
 
 RNG = np.random.default_rng(17)
 PIXEL = Window((1, 1))
@@ -196,8 +196,7 @@ def test_bands_on_tiles(monkeypatch):
         check(block(image(2, 11, WIDTH, 24, dtype=int8), 32, 16, window), 3, exact=False)
 
 
-@pytest.mark.parametrize("dtype", [float32, int8])
-@pytest.mark.parametrize("window", WINDOWS, ids=repr)
+@pytest.mark.parametrize(("dtype", "window"), crossed([float32, int8], WINDOWS), ids=repr)
 def test_is_right(window, dtype):
     check(block(image(2, 11, 9, 8, dtype=dtype), 20, 12, window), 4)
 

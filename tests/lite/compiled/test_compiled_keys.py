@@ -11,6 +11,7 @@ from engine_kit import engine, plan_of
 from lite_kit import Build
 
 from opwright import lite
+from thorough import crossed
 
 
 def run(interpreter: Any, feeds: list[np.ndarray]) -> list[np.ndarray]:
@@ -41,8 +42,7 @@ def looked_up(keys: np.ndarray, table: np.ndarray, expected: np.ndarray, known: 
         assert plan_of(mine) == ["Opwright"]
 
 
-@pytest.mark.parametrize("known", [True, False])
-@pytest.mark.parametrize("count", [1, 2, 7, 64, 500])
+@pytest.mark.parametrize(("known", "count"), crossed([True, False], [1, 2, 7, 64, 500]))
 def test_keys_that_are_there_and_others(count: int, known: bool) -> None:
     rng = np.random.default_rng(count)
     keys = np.sort(rng.choice(np.arange(-1000, 1000, dtype=np.int32), count, replace=False))

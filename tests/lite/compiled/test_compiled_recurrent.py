@@ -13,6 +13,7 @@ from lite_kit import Build
 
 from opwright import lite
 from opwright.lite.format import objects
+from thorough import crossed
 
 peer = pytest.importorskip("ai_edge_litert.interpreter")
 RNG = np.random.default_rng(14)
@@ -140,8 +141,7 @@ def lstm(kind, norm, shape, cifg, projection, target):
     agrees(content, shape[:3], target, FLOAT if kind == "FLOAT32" else HYBRID)
 
 
-@pytest.mark.parametrize("norm", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "norm"), crossed(KINDS, [False, True]))
 def test_some_lstms(kind, norm):
     for case in SOME:
         lstm(kind, norm, *case)

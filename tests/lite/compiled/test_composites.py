@@ -19,6 +19,7 @@ from subgraph_models import Part, Parts
 
 from opwright.core import flags
 from opwright.lite.format.flexbuffers import encode_options
+from thorough import crossed
 
 
 @pytest.fixture(autouse=True)
@@ -111,8 +112,7 @@ def operands(queries: int, keys: int, heads: int, groups: int, size: int, first:
     return [x, k, v, np.where(hidden, np.float32(-np.inf), np.float32(0))[None, None]]
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("cap", [None, 5.0], ids=["named", "other attributes"])
+@pytest.mark.parametrize(("shape", "cap"), crossed(SHAPES, [None, 5.0]), ids=str)
 def test_attention_over_a_cache_is_the_official_one(shape: tuple[int, ...], cap: float | None) -> None:
     content = attention(*shape, cap=cap)
     for first in (0, shape[1] // 2 - shape[0] // 2, shape[1] - shape[0]):

@@ -23,7 +23,7 @@ from opwright import lite
 from opwright.compiler.loops import fusion
 from opwright.core.errors import OpError
 from opwright.lite.interpreter import OpResolverType
-from thorough import THOROUGH
+from thorough import THOROUGH, examples
 
 SIZES = (1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 300, 1000)
 CHANNELS = (1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 65)
@@ -134,7 +134,7 @@ def in_turn(chains: Sequence[tuple[Stage, ...]], target: str) -> Sequence[tuple[
 @pytest.mark.parametrize("kind", SOME)
 @pytest.mark.parametrize("n", [pytest.param(17, marks=pytest.mark.slow), 257])
 def test_some_pairs_of_maps(kind: str, n: int, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = pairs(kind, STAGES, (2, 17), 6 if kind in ("INT8", "UINT8") else 2)
+    chosen = pairs(kind, STAGES, (2, 17), examples(6) if kind in ("INT8", "UINT8") else 2)
     check(kind, (2, n), in_turn(chosen, target), monkeypatch if THOROUGH or target == HERE[0] else None)
 
 

@@ -16,6 +16,7 @@ from lite_kit import op_names
 
 import opwright as ow
 from opwright.lite.format import Model
+from thorough import sampled
 
 L = ow.keras.layers
 X = f32(2, 5, 4)
@@ -70,7 +71,7 @@ def converted(name: str) -> tuple[bytes, list[np.ndarray]]:
     return converter(concrete).convert(), expected
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", sampled(ROWS))
 def test_both_interpreters_agree_with_the_layer(name: str) -> None:
     content, expected = converted(name)
     inputs = [X, *ROWS[name][2].values()]

@@ -7,6 +7,7 @@ import pytest
 
 import opwright as ow
 from opwright import lite
+from thorough import crossed
 
 
 def by_file(function, *arrays):
@@ -23,9 +24,12 @@ def by_file(function, *arrays):
             yield interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
 
 
-@pytest.mark.parametrize("direction", ["ASCENDING", "DESCENDING"])
 @pytest.mark.parametrize(
-    "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "float16", "float32"]
+    ("direction", "dtype"),
+    crossed(
+        ["ASCENDING", "DESCENDING"],
+        ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "float16", "float32"],
+    ),
 )
 def test_sort_and_argsort(dtype, direction):
     low, high = (np.iinfo(dtype).min, np.iinfo(dtype).max) if "int" in dtype else (-60000, 60000)

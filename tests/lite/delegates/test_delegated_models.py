@@ -16,7 +16,7 @@ import opwright.lite as lite
 from opwright.core.errors import OpError
 from opwright.lite.format import Model, objects, versions
 from opwright.lite.ops import get
-from thorough import examples
+from thorough import crossed, examples
 
 pytestmark = pytest.mark.usefixtures(
     "reference_engine"
@@ -121,8 +121,7 @@ def _fed(interpreter, seed=0):
     return result
 
 
-@pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("every", [1, 3])
+@pytest.mark.parametrize(("name", "every"), crossed(FILES, [1, 3]))
 def test_official_files_give_the_same_with_and_without_delegates(name, every):
     path = os.path.join(CORPUS, f"{name}.tflite")
     with open(path, "rb") as file:

@@ -12,6 +12,7 @@ import opwright as ow
 from opwright import language as kl
 from opwright import lite
 from opwright.core import flags
+from thorough import crossed, sampled
 
 
 @ow.operator(name="ExportedNorm")
@@ -123,7 +124,7 @@ def both(model, customs, *arrays):
 
 
 @needs_gcc
-@pytest.mark.parametrize("attrs", [{}, {"epsilon": 0.5}, {"centre": False}], ids=str)
+@pytest.mark.parametrize("attrs", sampled([{}, {"epsilon": 0.5}, {"centre": False}]), ids=str)
 def test_rows_of_any_rank(attrs, tmp_path):
     customs = built(Norm, tmp_path, flags=("-O1", "-march=native"))
     gamma = np.linspace(-1, 2, 5, dtype=np.float32)
@@ -215,8 +216,9 @@ def test_attributes_that_a_parameter_cannot_hold(more, tmp_path):
 
 
 @needs_gcc
-@pytest.mark.parametrize("language", [("-std=c99",), ("-x", "c++", "-std=c++11")], ids=str)
-@pytest.mark.parametrize("op", [Norm, Pick, Steps], ids=lambda op: op.name)
+@pytest.mark.parametrize(
+    ("language", "op"), crossed([("-std=c99",), ("-x", "c++", "-std=c++11")], [Norm, Pick, Steps]), ids=str
+)
 def test_compilers_take_it_without_a_word(op, language, tmp_path):
     _, source, _ = ow.export_c(op, tmp_path, api="struct")
     compiled(source, *language, "-O2", *STRICT)

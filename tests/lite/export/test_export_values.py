@@ -29,7 +29,7 @@ from hypothesis import strategies as st
 
 import opwright as ow
 from opwright.core import flags
-from thorough import examples
+from thorough import examples, sampled
 
 pytestmark = needs_gcc
 # this processor's own instructions: then C's arithmetic is that of the code compiled here
@@ -79,7 +79,7 @@ def here(op, customs, *arrays, **attrs):
     return ours, run(model, customs[op.name], *arrays)
 
 
-@pytest.mark.parametrize("which", NAMES)
+@pytest.mark.parametrize("which", sampled(NAMES))
 def test_functions_of_float32(which, customs):
     x = floats(np.float32)
     ours, c = here(Elementary, customs, x, which=which)

@@ -14,6 +14,7 @@ from native_kit import chain, probes, run, single
 
 import opwright as ow
 from opwright.core import flags
+from thorough import sampled
 
 pytestmark = pytest.mark.ours
 
@@ -111,7 +112,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("name", sampled(CHANGES))
 def test_what_a_tensor_is_does_not_change_in_invoke(p, name):
     """The next operator would read outside of it, or what is not there."""
     interpreter = p.interpreter(chain("PROBE", name, "PROBE"))

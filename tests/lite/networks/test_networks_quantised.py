@@ -13,7 +13,7 @@ from networks_harness import DEEP, INT16, SIZES, content_of, eager, lite, offici
 import opwright as ow
 from opwright.core import flags, nest
 from opwright.lite.format import Model
-from thorough import sampled
+from thorough import crossed, sampled
 
 Found = list[tuple[np.ndarray, float]]
 REFERENCE = OpResolverType.BUILTIN_REF
@@ -29,7 +29,7 @@ def cases() -> list[Any]:
     every = [(name, kind) for kind in LEAST for name in NETWORKS]
     usual = [case for case in every if case[1] in FAST or case[0] in ALL_KINDS]
     rest = [pytest.param(*case, marks=pytest.mark.slow) for case in every if case not in usual]
-    return [*sampled(usual, 4, by=lambda name, kind: kind), *rest]
+    return [*sampled(usual, 7, by=lambda name, kind: kind), *rest]
 
 
 @pytest.mark.parametrize(("name", "kind"), cases())
@@ -113,8 +113,7 @@ MASKS = {
 }
 
 
-@pytest.mark.parametrize("kind", ["int8", "int16x8"])
-@pytest.mark.parametrize("name", MASKS)
+@pytest.mark.parametrize(("kind", "name"), crossed(["int8", "int16x8"], MASKS))
 def test_masks_leave_scores_their_range(name: str, kind: str) -> None:
     """-1e9 before SOFTMAX is as good as a little below all scores."""
     content, expected, samples = _calibrated(MASKS[name], kind)

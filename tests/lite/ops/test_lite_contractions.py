@@ -61,7 +61,7 @@ def known_when_it_runs(drawn):
 @pytest.mark.parametrize("compiled", [False, True], ids=["reference", "compiled"])
 @pytest.mark.parametrize("late", [known_late, known_when_it_runs], ids=["at_allocation", "at_run"])
 @each_row(
-    "row, kind", sampled(EACH, 3, by=lambda row, kind: row.label.split()[0]), by=lambda row, kind: row.label.split()[0]
+    "row, kind", sampled(EACH, 6, by=lambda row, kind: row.label.split()[0]), by=lambda row, kind: row.label.split()[0]
 )
 def test_shapes_may_be_known_late(row, kind, late, compiled):
     """The compiled engine runs the first time without a plan where shapes are known only when the model runs."""

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from drawn import Draw, Drawn, T, feeds, model_of, ours, plain
 
+from thorough import crossed
+
 COMPARED = {
     "EQUAL": np.equal,
     "NOT_EQUAL": np.not_equal,
@@ -19,8 +21,7 @@ COMPARED = {
 }
 
 
-@pytest.mark.parametrize("kind", ["INT8", "UINT8", "INT16"])
-@pytest.mark.parametrize("name", COMPARED)
+@pytest.mark.parametrize(("kind", "name"), crossed(["INT8", "UINT8", "INT16"], COMPARED))
 def test_comparisons(name, kind):
     d = Draw(0, kind)
     x, y = d.t(3, 4, low=0, high=3), d.t(4, low=0, high=3)

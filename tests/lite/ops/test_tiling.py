@@ -14,6 +14,7 @@ import pytest
 from opwright.lite.ops import tiling
 from opwright.ops.array_convolution import convolve, convolve_by_input, convolve_depthwise
 from opwright.ops.windows import AxisWindow, window
+from thorough import crossed
 
 SHAPES = [(), (0,), (5,), (3, 0, 2), (4, 5), (1, 7, 1, 3), (2, 3, 4, 5)]
 
@@ -98,9 +99,11 @@ def test_bands_have_whole_lines_where_lines_fit():
         assert all(b.y[2] == slice(0, 56) for b in tiling.bands(1, windows, cost))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64])
-@pytest.mark.parametrize("line_channels", [1, 64])  # pixels under strides as they lie, and gathered into lines
-@pytest.mark.parametrize("geometry", _geometries(), ids=str)
+@pytest.mark.parametrize(  # pixels under strides as they lie, and gathered into lines of 64 channels
+    ("geometry", "line_channels", "dtype"),
+    crossed(_geometries(), [1, 64], [np.float32, np.float16, np.float64], every=3),
+    ids=str,
+)
 def test_depthwise_convolutions(geometry: Any, line_channels: int, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("opwright.ops.array_convolution.LINE_CHANNELS", line_channels)
     n, size, kernel, *steps, padding = geometry

@@ -21,7 +21,7 @@ from opwright.lite.convert.export import export
 from opwright.lite.convert.quantize import Mode, quantize
 from opwright.lite.format import Model
 from opwright.lite.importer import import_model
-from thorough import examples
+from thorough import crossed, examples
 
 RANDOM = np.random.RandomState(3)
 W = RANDOM.randn(16, 8).astype(np.float32)
@@ -331,9 +331,9 @@ def test_integers_alone_hold_for_what_is_computed_not_for_what_is_passed(name: s
     assert np.abs(np.array(actual) - expected).max() <= case.error * np.abs(expected).max()
 
 
-@pytest.mark.parametrize("layer", ["LSTM", "GRU"])
-@pytest.mark.parametrize("unroll", [False, True])
-@pytest.mark.parametrize("kind", ["dynamic", "int8", "integers", "int16x8"])
+@pytest.mark.parametrize(
+    ("layer", "unroll", "kind"), crossed(["LSTM", "GRU"], [False, True], ["dynamic", "int8", "integers", "int16x8"])
+)
 def test_recurrent_layers(layer: str, unroll: bool, kind: str) -> None:
     ow.random.set_seed(1)
     layers = ow.keras.layers
