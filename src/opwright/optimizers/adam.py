@@ -13,7 +13,7 @@ with or without rows. Dense gradients are unaffected.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from ..core.dtypes import DType
 from ..eager.variable import Variable
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class _Moments(Optimizer):
     """Base of optimizers by two moments: rates of the running means, epsilon, and updates by rows."""
 
-    hyperparameters = ("beta_1", "beta_2", "epsilon")
+    hyperparameters: ClassVar[tuple[str, ...]] = ("beta_1", "beta_2", "epsilon")
 
     def __init__(
         self,
