@@ -22,6 +22,7 @@ from ..core import flags
 from ..core.errors import OpError
 from ..core.lazy_imports import finalizer
 from ..graph import Graph, Node, Value
+from ..graph.builder import constant_node
 from ..ops.call import failure_cause, rule_failure
 from ..ops.kernels import computed_by
 from .writer import Writer
@@ -32,6 +33,8 @@ Result = TypeVar("Result")
 
 
 _numbers = itertools.count()
+MOST_SIZES = 64
+"""Maximum number of integers of an operand that are shown to a rule for shapes: sizes, multiples, paddings."""
 
 
 def _file_name() -> str:
@@ -131,8 +134,8 @@ class Plan:
 
 
 def _rejection(node: Node, line: str, values: Mapping[str, Any]) -> OpError | None:
-    """Return the error of the operator's rule for shapes, for the operands of a failed call whose sizes were unknown
-    when it was traced; None if the rule accepts them.
+    """Return the error of the operator's rule for shapes, for the operands of a failed call whose sizes, or elements
+    that are sizes, were unknown when it was traced; None if the rule accepts them.
 
     line: the call in a plan's source; values: the plan's local variables, by name.
     """
@@ -141,7 +144,7 @@ def _rejection(node: Node, line: str, values: Mapping[str, Any]) -> OpError | No
     arrays = [a for a in locals_ if isinstance(a, np.ndarray | np.generic)]
     if not len(arrays) == len(locals_) == len(operands):
         return None
-    sized = {v: Value(v.name, v.spec.with_shape(a.shape)) for v, a in zip(operands, arrays)}
+    sized = {v: _known(node, v, a) for v, a in zip(operands, arrays)}
     inputs = [tuple([sized[v] for v in o]) if isinstance(o, tuple) else o and sized[o] for o in node.inputs]
     try:
         node.op.infer(node.op.bind(dict(node.attrs)), inputs)
@@ -151,6 +154,14 @@ def _rejection(node: Node, line: str, values: Mapping[str, Any]) -> OpError | No
     except Exception:  # a rule that wants more than shapes
         return None
     return None
+
+
+def _known(node: Node, value: Value, array: Any) -> Value:
+    """Return an operand of the node with the shape of an array, and as a constant where it may be a list of sizes."""
+    spec = value.spec.with_shape(array.shape)
+    if value.dtype.is_integer and array.size <= MOST_SIZES:
+        return constant_node(node.op.const_operator(), np.asarray(array), spec, value.name).outputs[0]
+    return Value(value.name, spec)
 
 
 def _checked(

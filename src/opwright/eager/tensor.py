@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core import dtypes
 from ..core.dtypes import DType, as_dtype, of_numpy
-from ..core.errors import InvalidArgumentError
+from ..core.errors import InvalidArgumentError, ResourceExhaustedError
 from ..core.notebook_reprs import shown_as
 from ..core.shapes import TensorShape, of_known
 from ..core.specs import TensorSpec
@@ -395,7 +395,10 @@ def make(value: Any, dtype: DType | None = None, name: str | None = None) -> Ten
         inner = _dtype_inside(value)
         if inner is not None:
             return array.stack([make(v, dtype or inner) for v in value])
-    return EagerTensor(*to_array(value, dtype))
+    try:
+        return EagerTensor(*to_array(value, dtype))
+    except MemoryError as error:
+        raise ResourceExhaustedError(what="no memory for a tensor", found=str(error)) from None
 
 
 def _dtype_inside(value: Any) -> DType | None:

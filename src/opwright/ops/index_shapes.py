@@ -29,11 +29,16 @@ def expanded_dims(x: TensorSpec, axis: int, size: int | None = 1) -> Dims | None
     return [*x.shape.dims[:axis], size, *x.shape.dims[axis:]]
 
 
+def checked_depth(depth: int) -> int:
+    """Return the number of classes of one-hot vectors. Raises InvalidArgumentError below 0."""
+    if depth < 0:
+        raise InvalidArgumentError(what="depth must be non-negative", found=depth, wanted="at least 0")
+    return depth
+
+
 def one_hot_dims(indices: TensorSpec, depth: int | None, axis: int) -> Dims | None:
     """Return the sizes of a vector of `depth` for each index, along an axis. Raises InvalidArgumentError below 0."""
-    if depth is not None and depth < 0:
-        raise InvalidArgumentError(what="depth must be non-negative", found=depth, wanted="at least 0")
-    return expanded_dims(indices, axis, depth)
+    return expanded_dims(indices, axis, None if depth is None else checked_depth(depth))
 
 
 def equal_part_dims(x: TensorSpec, axis: int, count: int) -> Dims | None:

@@ -9,6 +9,7 @@ A batch is (x,), (x, y) or (x, y, sample_weight), of tensors; a single tensor x 
 from __future__ import annotations
 
 import contextvars
+import functools
 import itertools
 import math
 import queue
@@ -22,6 +23,7 @@ import numpy as np
 
 from ...core import flags, nest
 from ...core.dtypes import as_dtype
+from ...core.errors import ResourceExhaustedError
 from ...ops import array, dispatch
 from ...ops.sparse import SparseTensor, to_dense
 from ...ops.tensor import TensorLike
@@ -127,8 +129,18 @@ class ArrayBatches(Batches):
                 part = self.part_of(self.count_of(start // self.batch_size))
                 start, stop = start + part.start, start + part.stop
             indices: Any = slice(start, stop) if order is None else order[start:stop]
-            slice_of = lambda a, indices=indices: None if a is None else dispatch.to_tensor(a[indices])  # noqa: E731
-            yield pack(*[nest.map_structure(slice_of, part) for part in self.data])
+            yield pack(*[nest.map_structure(functools.partial(_rows_of, indices), part) for part in self.data])
+
+
+def _rows_of(indices: Any, values: Any) -> Any:
+    """Return a tensor of these rows of an array; None for no array. Raises ResourceExhaustedError."""
+    if values is None:
+        return None
+    try:
+        rows = values[indices]
+    except MemoryError as error:
+        raise ResourceExhaustedError(what="no memory for a batch", found=str(error)) from None
+    return dispatch.to_tensor(rows)
 
 
 def _as_arrays(part: Any) -> Any:

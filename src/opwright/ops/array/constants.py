@@ -21,7 +21,7 @@ from .. import math as math_ops
 from ..arguments import natural_dtype
 from ..attributes import Attr
 from ..definition import operator
-from ..index_shapes import one_hot_dims
+from ..index_shapes import checked_depth, one_hot_dims
 from ..registry import documented_by
 from ..shape_inference import axis_in, is_static, number_of_steps, shape_from, static_int
 from ..slots import Input, OperatorDefinition, Output
@@ -338,20 +338,20 @@ class OneHot(OperatorDefinition):
 
     def compute(op, indices: Any, depth: Any, on_value: Any, off_value: Any) -> np.ndarray:
         indices = np.asarray(indices) if like_device.on_host(indices) else indices
-        output: np.ndarray = ONE_HOT(op, indices, depth, on_value, off_value)
+        output: np.ndarray = ONE_HOT(op, indices, checked_depth(int(depth)), on_value, off_value)
         return output
 
     gradient = None
 
 
-def _compared(op: Any, indices: np.ndarray, depth: Any, on_value: Any, off_value: Any) -> np.ndarray:
-    rows: np.ndarray = array_functions.one_hot(indices, int(depth), on_value, off_value, op.axis)
+def _compared(op: Any, indices: np.ndarray, depth: int, on_value: Any, off_value: Any) -> np.ndarray:
+    rows: np.ndarray = array_functions.one_hot(indices, depth, on_value, off_value, op.axis)
     return rows.astype(on_value.dtype)
 
 
-def _set_ones(op: Any, indices: np.ndarray, depth: Any, on_value: Any, off_value: Any) -> np.ndarray:
+def _set_ones(op: Any, indices: np.ndarray, depth: int, on_value: Any, off_value: Any) -> np.ndarray:
     """Fill with off_value, then write on_value once per row; comparison would cost one operation per element."""
-    columns, n = indices.reshape(-1), int(depth)
+    columns, n = indices.reshape(-1), depth
     out = np.full((columns.size, n), off_value, on_value.dtype)
     rows: Any = np.arange(columns.size)
     if columns.size and (int(columns.min()) < 0 or int(columns.max()) >= n):
