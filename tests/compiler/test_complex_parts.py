@@ -65,6 +65,28 @@ def test_overflow_and_infinities_agree_with_numpy():
         np.testing.assert_allclose(actual.view(np.float32), expected.view(np.float32), rtol=2e-6)
 
 
+def test_logarithms():
+    """Against NumPy's in complex128, each part by itself, also near 1, at the ends of float32, and its gradient."""
+    x = numbers((40, 50))
+    edges = np.array([0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-30, 3e38, -1e-20, 1 + 2**-20, 2**-24], np.float32)
+    z = np.empty((12, 12), np.complex64)
+    z.real, z.imag = edges[:, None], edges
+    logarithm = ow.function(lambda z: ow.math.log(ow.reshape(z, [-1])), jit_compile=True)
+    for values in (x.numpy(), z):
+        with np.errstate(all="ignore"):
+            expected = np.log(values.astype(np.complex128)).astype(np.complex64).reshape(-1)
+        actual = logarithm(ow.constant(values)).numpy()
+        np.testing.assert_allclose(actual.view(np.float32), expected.view(np.float32), rtol=3e-7)
+
+    def gradient(x):
+        with ow.GradientTape() as tape:
+            tape.watch(x)
+            y = ow.abs(ow.math.log(x))
+        return tape.gradient(y, x)
+
+    check(gradient, x)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_transforms_of_rows(dtype):
     """Powers of two by stages, others by chirps, short ones in float32 by a matrix; cropped and padded rows."""

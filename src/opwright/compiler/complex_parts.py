@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import DType, as_dtype, float32, int32
+from ..core.dtypes import DType, as_dtype, float32, float64, int32
 from ..core.specs import TensorSpec
 from ..graph import Graph, GraphRewriter, Node, Value
 from ..graph.builder import NO_ATTRS, constant_node, map_subgraphs, subgraphs_mapped
@@ -319,6 +319,33 @@ def _exponential(state: _Parts, node: Node) -> Results:
     return [(re, state.apply("Select", is_real, b, im))]
 
 
+def _logarithm(state: _Parts, node: Node) -> Results | None:
+    """Return log |z| + i arg z of parts of float32, whose squares float64 holds.
+
+    log |z|^2 is log1p((p - 1) (p + 1) + q^2) near 1, of the larger part p and the smaller q. An infinite part outweighs
+    NaN.
+    """
+    pair = state.pair(node.inputs[0])
+    if pair[0].dtype is not float32:
+        return None
+    number = {n: state.constant(n, float64) for n in (0.5, 1.0, 2.0)}
+    sizes = [state.apply("Abs", state.apply("Cast", v, dtype=float64)) for v in pair]
+    p, q = state.apply("Maximum", *sizes), state.apply("Minimum", *sizes)
+    rest = state.apply("Square", q)
+    square = state.apply("Add", state.apply("Square", p), rest)
+    beyond = state.apply("Mul", state.apply("Sub", p, number[1.0]), state.apply("Add", p, number[1.0]))
+    near = state.apply("Log1p", state.apply("Add", beyond, rest))
+    is_near = state.apply(
+        "LogicalAnd", state.apply("Greater", square, number[0.5]), state.apply("Less", square, number[2.0])
+    )
+    logarithm = state.apply("Select", is_near, near, state.apply("Log", square))
+    half = state.apply("Mul", logarithm, number[0.5])
+    infinity = state.constant(np.inf, float32)
+    infinite = state.apply("LogicalOr", *(state.apply("Equal", state.apply("Abs", v), infinity) for v in pair))
+    re = state.apply("Select", infinite, infinity, state.apply("Cast", half, dtype=float32))
+    return [(re, state.apply("Atan2", pair[1], pair[0]))]
+
+
 def _angle(state: _Parts, node: Node) -> Results:
     re, im = state.pair(node.inputs[0])
     return [state.apply("Atan2", im, re)]
@@ -402,6 +429,7 @@ RULES: Mapping[str, Rule] = {
     "Equal": _comparison("LogicalAnd"),
     "Exp": _exponential,
     "Imag": _extract(1),
+    "Log": _logarithm,
     "MatMul": _matmul,
     "Mul": _product,
     "NotEqual": _comparison("LogicalOr"),
