@@ -283,14 +283,16 @@ def _add_permuted(
 
 
 def is_narrow(form: Contract, target: Target) -> bool:
-    """Return whether a convolution that is not in groups reads few channels by windows of several lines, on vectors.
+    """Return whether a convolution that is not in groups reads few channels by windows of several lines, on x86.
 
-    Pixels of one line of outputs that are contiguous are a tile, so there have to be some.
+    Pixels of one line of outputs that are contiguous are a tile, so there have to be some. Not on 64-bit ARM, whose
+    products by panels multiply by one lane of a register: there each number would be loaded by itself, and
+    MobileNetV3-Small takes 26.7 million instructions on a Neoverse N1 instead of 25.8.
     """
     _, _, out_width, features = form.output.shape
     vectors = 1 if features <= target.vector_bytes // 4 else 2
     return (
-        (target.is_x86 or target.is_aarch64)
+        target.is_x86
         and form.input.shape[3] == form.input.pitch <= NARROW_CHANNELS
         and form.window.size[0] > 1
         and out_width * vectors >= LEAST_SUMS
