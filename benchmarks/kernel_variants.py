@@ -54,7 +54,8 @@ def _products(geometry: Constants) -> Iterator[Constants]:
     for features in range(width // 4, 2 * width + 1, width // 4):  # a part of a panel, and a panel with a part
         panels = panels_of(host(), features, 1)
         for height in _heights(panels.rows):
-            if panels.wide or height["rows"] == panels.rows:
+            is_most = height["rows"] == panels.rows
+            if (panels.wide or is_most) and (height["short"] or not is_most):
                 yield {**geometry, **height, "wide": panels.wide, "halves": panels.halves}
 
 

@@ -7,7 +7,7 @@ import math
 import pytest
 from benchmarks.kernel_variants import FAMILIES, variants
 
-from opwright.compiler.kernels.tiling import row_tiles
+from opwright.compiler.kernels.tiling import has_two_heights, row_tiles
 from opwright.compiler.kernels.weight_packing_f32 import panels_of
 from opwright.compiler.target import host
 
@@ -20,7 +20,8 @@ def _gemm(pixels: int, features: int) -> dict[str, object]:
     """Return the geometry of the kernel of a convolution by single pixels."""
     panels = panels_of(host(), features, 1)
     cut = row_tiles(pixels, panels.rows)
-    return {"rows": cut.height, "short": cut.short, "wide": panels.wide, "halves": panels.halves}
+    short = has_two_heights(cut, panels.rows)
+    return {"rows": cut.height, "short": short, "wide": panels.wide, "halves": panels.halves}
 
 
 @pytest.mark.parametrize("image", [128, 160, 192, 240, 256])

@@ -21,7 +21,18 @@ from .gemm_deep_f32 import (
     is_deep,
 )
 from .gemm_f32 import gemm
-from .tiling import CACHE, ITEMS, Tiles, blocks, chunk_of, evened, has_all_panels, is_order_relevant, row_tiles
+from .tiling import (
+    CACHE,
+    ITEMS,
+    Tiles,
+    blocks,
+    chunk_of,
+    evened,
+    has_all_panels,
+    has_two_heights,
+    is_order_relevant,
+    row_tiles,
+)
 from .weight_packing_f32 import PanelsF32
 
 if TYPE_CHECKING:
@@ -78,6 +89,7 @@ def gemm_step(
         else:
             block = blocks(cut.tiles, panels.number, cut.height * depth * 4, panel_bytes, work, all_panels)
         block, scratch = evened(block, cut.tiles, panels.number), 0
+        constants["short"] = has_two_heights(cut, panels.rows)
         code = gemm.code(**constants, wide=panels.wide, halves=panels.halves)
     words = [
         x,

@@ -30,7 +30,7 @@ from . import NoKernel, selector
 from .contraction_steps_f32 import ProductBatch, gemm_step
 from .contractions_winograd import add_winograd_step, is_finite, winograd_patch
 from .convolution_f32 import convolution
-from .epilogue import Epilogue, epilogue_of, share_output, without_bias
+from .epilogue import Epilogue, epilogue_of, share_output, with_bounds, without_bias
 from .gemv_f32 import blocks_of, gemv
 from .grouped_convolution_f32 import add_if_grouped
 from .narrow_images import columns_as_channels
@@ -150,7 +150,8 @@ def _add_gemm(group: FloatGroup, build: Builder, rows: int) -> None:
     packed = packed_filter(build, panels, form.filter, group.feature, group.bias)
     x, out = build.pointer(form.input, group.channel), build.pointer(form.output, group.feature)
     batch = ProductBatch(rows, form.input.pitch)
-    gemm_step(build, panels, x, packed, out, form.output.pitch, batch, group.epilogue, group.more)
+    epilogue, more = with_bounds(group.epilogue, group.more)
+    gemm_step(build, panels, x, packed, out, form.output.pitch, batch, epilogue, more)
 
 
 Choose = Callable[..., int]
@@ -279,6 +280,7 @@ def _add_lines(
     span = (cut.height - 1) * window.strides[1] + kx
     scratch = 4 * (panels.lanes + (ky * span * channels if lined else cut.height * depth))
     slide = window_words(window, out_height, out_width, form.output.pitch)
+    epilogue, more = with_bounds(group.epilogue, group.more)
     words = [
         build.pointer(form.input, group.channel),
         packed,
@@ -293,16 +295,16 @@ def _add_lines(
         group.features,
         line,
         *LineTiles(cut.tiles, cut.tall, tiles, block.tiles, block.panels),
-        *group.more,
+        *more,
     ]
     code = convolution.code(
-        more=len(group.more),
+        more=len(more),
         rows=cut.height,
         short=cut.short,
         wide=panels.wide,
         halves=panels.halves,
         lined=lined,
-        epilogue=group.epilogue,
+        epilogue=epilogue,
     )
     build.step(code, words, block.items, scratch, chunk_of(work * tiles * panels.number, block.items))
 

@@ -26,8 +26,9 @@ from ...core import dtypes
 from ...core.dtypes import DType
 from .. import language as kl
 from ..loops.buffers import Buffer
-from ..loops.expressions import Expr, arg, parametrised
+from ..loops.expressions import Expr, apply, arg, parametrised
 from ..loops.plans import word
+from ..target import host
 from . import NoKernel
 from .expression import check, cost, evaluate, tables
 
@@ -177,6 +178,26 @@ def _kind(operand: Buffer, output: Buffer) -> str:
     if operand.size == operand.shape[-1] == output.shape[-1]:
         return CHANNEL
     raise NoKernel(f"an operand of shape {list(operand.shape)} with an output of {list(output.shape)}")
+
+
+def with_bounds(epilogue: Epilogue, words: list[Any]) -> tuple[Epilogue, list[Any]]:
+    """Return an epilogue that is a ReLU, a ReLU6 or nothing as bounds that are words, infinite ones among them, so that
+    layers with and without an activation share a kernel; others unchanged. The bits are the same.
+
+    On 64-bit ARM, bounds that are known are other instructions (FMINNM, FMAXNM).
+    """
+    low, high, e = -math.inf, math.inf, epilogue.expr
+    if epilogue.kinds or epilogue.params or e.dtype is not dtypes.float32 or not host().is_x86:
+        return epilogue, words
+    if e.op == "minimum" and e.args[0].op == "const":
+        high, e = e.args[0].value, e.args[1]
+    if e.op == "maximum" and e.args[0].op == "const":
+        low, e = e.args[0].value, e.args[1]
+    if e.op != "arg" or math.isnan(low) or math.isnan(high):
+        return epilogue, words
+    bounds = [Expr("param", e.dtype, value=i) for i in range(2)]
+    clamped = apply("minimum", bounds[1], apply("maximum", bounds[0], e))
+    return Epilogue(clamped, (), (e.dtype, e.dtype)), [word(low, e.dtype), word(high, e.dtype)]
 
 
 def share_output(form: Any, build: Builder, operands: tuple[Buffer, ...], epilogue: Epilogue) -> None:

@@ -41,7 +41,7 @@ def horizontal_sums(vectors: Sequence[Value]) -> Value:
     return level[0]
 
 
-@kl.family
+@kl.family(addressed=True)
 def gemv(
     work: Work,
     x: ptr[f32],

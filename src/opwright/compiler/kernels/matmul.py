@@ -198,21 +198,21 @@ def _packed_f32(form: MatMul, panels: PanelsF32, build: Builder) -> Address:
     """Return the address of the packed matrices of b, one after the other."""
     b = form.b
     number = math.prod(b.shape[:-2])
-    code = weight_packing_f32.pack_code(panels, b.dtype, False, form.transpose_b)
+    code = weight_packing_f32.pack_code(b.dtype, False, form.transpose_b)
     source_batch = b.shape[-2] * b.pitch
+    sizes = [panels.features, 1, panels.run, b.pitch, source_batch, panels.size, panels.halves]
     items = number * panels.number
     if b.constant is not None:
 
         def fill(out: np.ndarray) -> None:
             matrices = np.ascontiguousarray(b.constant)
-            words = pack.words([matrices, 0, out, panels.features, 1, panels.run, b.pitch, source_batch, panels.size])
+            words = pack.words([matrices, 0, out, *sizes])
             executor.call(code.address, words, 0, items)
 
         key = (b, "panels of columns", form.transpose_b, panels)
         return build.packed((number * panels.size,), np.float32, fill, key)
     packed = build.temporary(number * panels.size * 4)
-    words = [build.pointer(b), 0, packed, panels.features, 1, panels.run, b.pitch, source_batch, panels.size]
-    build.step(code, words, items)
+    build.step(code, [build.pointer(b), 0, packed, *sizes], items)
     return packed
 
 

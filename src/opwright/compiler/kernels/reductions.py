@@ -96,7 +96,7 @@ def finished(after: Callable[..., Value], before: Epilogue, v: Value, lanes: int
     return after(v.to(before.expr.dtype), 0, 0, lanes)
 
 
-@kl.family
+@kl.family(addressed=True)
 def reduce_rows(
     work: Work,
     x: ptr[u8],
@@ -186,7 +186,7 @@ def _sum_of_bytes(a: Pointer, count: Value, source: DType, lanes: int) -> Value:
     return kl.reduce_add((sums[0] + sums[1]) + (sums[2] + sums[3]))
 
 
-@kl.family
+@kl.family(addressed=True)
 def reduce_columns(
     work: Work,
     x: ptr[u8],

@@ -225,7 +225,7 @@ KINDS: dict[str, Callable[[ScratchRow, Sequence[Value]], ElementFunction]] = {
 """By name: computes the statistics of a row and returns the function of an element and its index."""
 
 
-@kl.family
+@kl.family(addressed=True)
 def row_pass(
     work: Work,
     x: ptr[u8],

@@ -45,6 +45,12 @@ def row_tiles(rows: int, limit: int) -> RowTiles:
     return RowTiles(height, tiles, rows - tiles * (height - 1))
 
 
+def has_two_heights(cut: RowTiles, most: int) -> bool:
+    """Return whether a product's kernel computes tiles of a row less, too: if some are, or where tiles have the most
+    rows, so that networks, which nearly always have both, need one kernel."""
+    return cut.short or cut.height == most
+
+
 class Tiles(NamedTuple):
     """Words of a product: `tiles` tiles of rows, `tall` of them with all their rows, and the blocks of a work item."""
 

@@ -117,9 +117,9 @@ def pack(
     pitch: i64,
     source_batch: i64,
     packed_batch: i64,
+    halves: i64,
     *,
     dtype: Any,
-    halves: int,
     biased: bool,
     along: bool,
 ) -> None:
@@ -127,7 +127,7 @@ def pack(
 
     along: whether the numbers of a channel are contiguous and channels `pitch` apart; otherwise channels are contiguous
     and steps `pitch` apart. Items: batches, source_batch and packed_batch apart, by panels. Without a bias, sums start
-    at 0.
+    at 0. halves: see `PanelsF32`.
     """
     lanes = work.lanes(f32)
     width = 2 * lanes
@@ -139,11 +139,8 @@ def pack(
         count = kl.minimum(features - first, width)
         channel, step = (pitch, 1) if along else (1, pitch)
         filters = source.cast(dtype, dtype.size) + (batch * source_batch + first * channel)
-        if halves:
-            if count < width:
-                _pack_pairs(filters, bias + first, out, count, segments, run, channel, step, halves * lanes, biased)
-            else:
-                _pack(filters, bias + first, out, count, depth, channel, step, width, lanes, biased)
+        if (halves > 0) & (count < width):
+            _pack_pairs(filters, bias + first, out, count, segments, run, channel, step, halves * lanes, biased)
         else:
             _pack(filters, bias + first, out, count, depth, channel, step, width, lanes, biased)
 
@@ -208,7 +205,7 @@ def _pack_pairs(
     run: Value,
     channel: Any,
     step: Any,
-    width: int,
+    width: Value,
     biased: bool,
 ) -> None:
     """Pack a last panel of pairs of steps; a zero follows the last step of an odd run."""
@@ -221,7 +218,7 @@ def _pack_pairs(
     for s in range(segments):
         for k in range(0, run, 2):
             p = filters + (s * run + k) * step
-            for c in kl.loop(width):
+            for c in range(width):
                 out[c] = 0.0
             for c in range(count):
                 out[2 * c] = p[c * channel].to(f32)
@@ -232,21 +229,21 @@ def _pack_pairs(
             out = out + width
 
 
-def pack_code(panels: PanelsF32, dtype: DType, biased: bool = False, along: bool = True) -> FamilyCode:
+def pack_code(dtype: DType, biased: bool = False, along: bool = True) -> FamilyCode:
     """Return the kernel that packs filters of this dtype."""
-    return pack.code(dtype=dtype, halves=panels.halves, biased=biased, along=along)
+    return pack.code(dtype=dtype, biased=biased, along=along)
 
 
 def packer(
     panels: PanelsF32, filters: np.ndarray, dtype: DType, bias: np.ndarray | None
 ) -> Callable[[np.ndarray], None]:
     """Return a function that packs constant filters [features, ...] into an array."""
-    code = pack_code(panels, dtype, bias is not None)
+    code = pack_code(dtype, bias is not None)
 
     def fill(out: np.ndarray) -> None:
         rows = np.ascontiguousarray(filters)
         initial = 0 if bias is None else np.ascontiguousarray(bias, np.float32)
-        sizes = [panels.features, panels.segments, panels.run, panels.depth, 0, 0]
+        sizes = [panels.features, panels.segments, panels.run, panels.depth, 0, 0, panels.halves]
         executor.call(code.address, pack.words([rows, initial, out, *sizes]), 0, panels.number)
 
     return fill
@@ -273,6 +270,7 @@ def pack_computed(
 ) -> Address:
     """Add a step that packs channels, whose numbers are contiguous, `pitch` apart; return their address."""
     packed = build.temporary(panels.size * 4)
-    words = [source, 0 if bias is None else bias, packed, panels.features, panels.segments, panels.run, pitch, 0, 0]
-    build.step(pack_code(panels, dtype, bias is not None), words, panels.number)
+    sizes = [panels.features, panels.segments, panels.run, pitch, 0, 0, panels.halves]
+    words = [source, 0 if bias is None else bias, packed, *sizes]
+    build.step(pack_code(dtype, bias is not None), words, panels.number)
     return packed

@@ -154,6 +154,9 @@ class Staging:
         self.arithmetic_flags = FAST if self.fast else ()
         self.lines = "kernel" in flags.show  # whether comments of the IR name the lines of Python
         self.values = 0  # computed so far
+        self.splats: dict[
+            tuple[ir.Block, ir.Value, int], ir.Value
+        ] = {}  # vectors of a scalar, by the block they are in
         self.tiles: dict[int, tuple[Any, Any]] = {}  # sizes of the tiles that the kernel configured
         self._line: tuple[str, int] | None = None
 

@@ -76,13 +76,18 @@ class Value(Tensor, metaclass=_ElementType):
             return self
         if self.count:
             raise TypeError(f"vectors of {self.count} and of {count or 1} lanes do not go together")
-        b = current().builder
-        kind = typed(self.dtype, count)
+        trace = current()
+        b = trace.builder
         if isinstance(self.x, ir.Constant):
-            return Value(SplatConstant(kind, self.x), self.dtype)
-        one = b.insert_element(ir.Constant(kind, ir.Undefined), self.x, ir.Constant(I32, 0))
-        zeros = ir.Constant(ir.VectorType(I32, count), None)
-        return Value(b.shuffle_vector(one, ir.Constant(kind, ir.Undefined), zeros), self.dtype)
+            return Value(SplatConstant(typed(self.dtype, count), self.x), self.dtype)
+        key = b.block, self.x, count
+        vector = trace.splats.get(key)
+        if vector is None:
+            kind = typed(self.dtype, count)
+            one = b.insert_element(ir.Constant(kind, ir.Undefined), self.x, ir.Constant(I32, 0))
+            zeros = ir.Constant(ir.VectorType(I32, count), None)
+            vector = trace.splats[key] = b.shuffle_vector(one, ir.Constant(kind, ir.Undefined), zeros)
+        return Value(vector, self.dtype)
 
     def _with_operand(self, other: Any) -> tuple[Value, Value]:
         """Return this value and the other operand with one number of lanes. Raises TypeError for other dtypes."""
