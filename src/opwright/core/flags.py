@@ -218,7 +218,7 @@ FLAGS: dict[str, Flag] = {
         Flag("hot_calls", COUNT, 0, "Calls after which such a function is compiled; 0: by its size, 3 to 50."),
         Flag("cache_dir", FOLDER, _user_cache, "The folder of compiled kernels, to which only you have write access."),
         Flag("target", NAME, "host", "Compile for this processor, by name: x86-64-v3 leaves out AVX-512, for example."),
-        Flag("max_model_bytes", SIZE, 2**31, "Largest model file that is read; a larger one is refused."),
+        Flag("max_model_bytes", SIZE, 2**31, "Most bytes of a model file, and of its weights as floats: else refused."),
         Flag(
             "max_activation_bytes",
             SIZE,

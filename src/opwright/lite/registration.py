@@ -154,7 +154,8 @@ class OperatorRegistration(Registration):
 
     def _prepare(self, context: Context, node: Node) -> None:
         call, was_read = self._call(node), [False]
-        if is_computed_once(self.operator, node):
+        once = is_computed_once(self.operator, node)
+        if once:
             for t in node.tensors_out:
                 t.set_kind(OWN)
         resume = getattr(call, "resume", None)
@@ -174,7 +175,11 @@ class OperatorRegistration(Registration):
         if node.kernel is not None:
             node.kernel = self.quantized_kernel(call, node)
         for spec, t in zip(specs, node.tensors_out):
-            if spec.shape.is_fully_defined():
+            if once and t.kind == OWN and spec.shape.is_fully_defined():
+                sizes: Any = tuple(spec.shape.as_list())
+                if t.shape != sizes:
+                    t.set_shape(sizes)  # allocated later, if no delegate claims the node
+            elif spec.shape.is_fully_defined():
                 context.resize(t, spec.shape.as_list())
             else:
                 context.set_tensor_to_dynamic(node.outputs[node.tensors_out.index(t)])

@@ -13,7 +13,9 @@ from lite_kit import Build, run
 
 from opwright import lite
 from opwright.compiler.loops.ops import Contract
+from opwright.core import flags
 from opwright.lite.format import objects
+from opwright.lite.interpreter import OpResolverType
 from thorough import some
 
 peer = pytest.importorskip("ai_edge_litert.interpreter")
@@ -193,3 +195,44 @@ def test_short_floats_that_are_made_dense_stay_short(tmp_path):
     forms = interpreter._subgraphs[0].execution_plan[0].registration.plan.ops
     assert [form.filter.dtype.name for form in forms if isinstance(form, Contract)] == ["float16"]
     np.testing.assert_allclose(result, x.astype(np.float64) @ weights.T.astype(np.float64), rtol=1e-4, atol=1e-5)
+
+
+def products_of_integers(*shapes: tuple[int, int]) -> tuple[bytes, np.ndarray, np.ndarray]:
+    """A file of products by weights of int8 that DEQUANTIZE makes floats, an input, and its result in float64."""
+    x = RNG.normal(size=(1, shapes[0][1])).astype(np.float32)
+    b, expected = Build().tensor("t0", x.shape), x.astype(np.float64)
+    for i, shape in enumerate(shapes):
+        weights = RNG.integers(-127, 128, shape).astype(np.int8)
+        q = objects.QuantizationParameters(scale=np.float32([0.01]), zero_point=[0])
+        b.tensor(f"q{i}", type="INT8", data=weights, quantization=q).tensor(f"w{i}", shape)
+        b.tensor(f"t{i + 1}", (1, shape[0])).op("DEQUANTIZE", f"q{i}", f"w{i}")
+        b.op("FULLY_CONNECTED", f"t{i} w{i} _", f"t{i + 1}")
+        expected = expected @ (weights.T * 0.01)
+    return b.done("t0", f"t{len(shapes)}"), x, expected
+
+
+def test_weights_as_floats_count_as_the_model_and_only_where_they_are_read():
+    content, x, expected = products_of_integers((64, 48), (48, 64))
+    floats = 2 * 64 * 48 * 4
+    reference = {"experimental_op_resolver_type": OpResolverType.BUILTIN_REF}
+    with flags.override(max_activation_bytes=floats - 1000):
+        for options in ({}, reference):
+            with engine(verify=True):
+                interpreter = lite.Interpreter(model_content=content, **options)
+                (result,) = run(interpreter, [x])
+            np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
+            assert interpreter._subgraphs[0].memory_usage.own == (floats if options else 0)
+        with flags.override(max_model_bytes=floats - 1), pytest.raises(RuntimeError, match="max_model_bytes"):
+            run(lite.Interpreter(model_content=content, **reference), [x])
+
+
+def test_weights_as_floats_are_released_when_compiled_code_takes_over(tmp_path):
+    content, x, expected = products_of_integers((32, 52))
+    with engine(background=True, cache_dir=tmp_path):
+        interpreter = lite.Interpreter(model_content=content)
+        run(interpreter, [x])
+        interpreter._engine.wait()
+        (result,) = run(interpreter, [x])
+        assert plan_of(interpreter) == ["Opwright"]
+    assert interpreter._subgraphs[0].memory_usage.own == 0
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)

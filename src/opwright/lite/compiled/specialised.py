@@ -58,7 +58,7 @@ class Specialisation:
         graph, tensors = specialised.plan.graph, node.subgraph.tensors
         self.nbytes = specialised.plan.arena + sum(c.nbytes for c in specialised.plan.constants)
         self.nbytes += sum(b.size * b.dtype.size for b in graph.outputs)
-        others = sum(usage.nbytes for usage in node.subgraph.memory_usage.family)
+        others = sum(usage.activations for usage in node.subgraph.memory_usage.family)
         check_bytes(self.nbytes + others, "the arena of compiled operators")
         names = {b.name: b for b in (*graph.inputs, *graph.outputs)}
         self._node = node

@@ -9,7 +9,7 @@ resources (resources.py, which also calls `check_bytes`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,66 +105,82 @@ def may_overwrite(node: Node, t: Tensor, out: Tensor) -> bool:
 
 
 class MemoryUsage:
-    """Memory of one subgraph: its arena, and tensors with memory of their own.
+    """Memory of one subgraph: its arena, tensors with memory of their own, and of these the results of constants.
 
-    family: the usage of all subgraphs of the interpreter, to which this one is appended.
+    family: the usage of all subgraphs of the interpreter, to which this one is appended. Results of constants, such as
+    weights as floats, count as a part of the model, like weights unpacked from fewer bits; all else are activations.
     """
 
-    __slots__ = ("_own", "arena", "family")
+    __slots__ = ("_of_constants", "_own", "activations", "arena", "family")
 
     def __init__(self, family: list[MemoryUsage]) -> None:
         self.family = family
         self.arena = 0
+        self.activations = 0  # bytes of all but results of constants
         self._own: dict[int, int] = {}  # by id of the tensor
+        self._of_constants: dict[int, int] = {}
         family.append(self)
 
     @property
     def own(self) -> int:
-        """Bytes of tensors with memory of their own: variables, persistent and dynamic ones."""
-        return sum(self._own.values())
-
-    @property
-    def nbytes(self) -> int:
-        """Total bytes."""
-        return self.arena + self.own
+        """Bytes of tensors with memory of their own: variables, persistent and dynamic ones, results of constants."""
+        return sum(self._own.values()) + sum(self._of_constants.values())
 
     def check(self, t: Tensor, sizes: tuple[int, ...], running: bool) -> None:
         """Raise ResourceExhaustedError if a tensor of these sizes would exceed the limit.
 
         running: whether the arena stays; otherwise the next allocation replaces it.
         """
-        others = sum(usage.nbytes for usage in self.family) - self._own.get(id(t), 0) - (0 if running else self.arena)
-        check_bytes(bytes_for(t, sizes) + others, f"tensor {t.name!r} {t.dtype.name}{list(sizes)}")
+        others = sum([usage.activations for usage in self.family])
+        others -= self._own.get(id(t), 0) + (0 if running else self.arena)
+        check_bytes(bytes_for(t, sizes) + others, lambda: f"tensor {t.name!r} {t.dtype.name}{list(sizes)}")
 
-    def allocate(self, t: Tensor, running: bool) -> None:
-        """Allocate memory of its own for a tensor. Raises as `check`."""
-        self.check(t, t.shape, running)
+    def allocate(self, t: Tensor, running: bool, of_constants: bool = False) -> None:
+        """Allocate memory of its own for a tensor. of_constants: whether it is computed of constants alone. Raises as
+        `check`."""
+        if of_constants:
+            others = sum(sum(u._of_constants.values()) for u in self.family) - self._of_constants.get(id(t), 0)
+            check_bytes(
+                bytes_for(t, t.shape) + others,
+                lambda: f"tensor {t.name!r} {t.dtype.name}{list(t.shape)}, computed of constants,",
+                "max_model_bytes",
+            )
+        else:
+            self.check(t, t.shape, running)
         t.allocate()
-        self._own[id(t)] = t.nbytes
+        self.forget((t,))
+        if of_constants:
+            self._of_constants[id(t)] = t.nbytes
+        else:
+            self._own[id(t)] = t.nbytes
+            self.activations += t.nbytes
 
     def set_arena(self, nbytes: int) -> None:
         """Record the size of a new arena. Raises ResourceExhaustedError if all arenas exceed the limit."""
+        self.activations += nbytes - self.arena
         self.arena = nbytes
-        elsewhere = sum(usage.nbytes for usage in self.family if usage is not self)
+        elsewhere = sum(usage.activations for usage in self.family if usage is not self)
         check_bytes(nbytes + elsewhere, "the arenas of all subgraphs")
 
     def forget(self, tensors: Iterable[Tensor]) -> None:
         """Remove tensors that have no memory of their own any more."""
         for t in tensors:
-            self._own.pop(id(t), None)
+            self.activations -= self._own.pop(id(t), 0)
+            self._of_constants.pop(id(t), None)
 
     def clear(self) -> None:
         """Remove the arena and all tensors."""
-        self.arena = 0
+        self.arena = self.activations = 0
         self._own.clear()
+        self._of_constants.clear()
 
 
 class Footprint(NamedTuple):
     """Bytes of a subgraph.
 
-    arena: planned tensors. own: tensors with memory of their own (variables, persistent and dynamic ones). mapped:
-    constants that are views of the file. copied: constants that are copies (packed, sparse, unaligned, strings), each
-    array once.
+    arena: planned tensors. own: tensors with memory of their own (variables, persistent and dynamic ones, results
+    of constants). mapped: constants that are views of the file. copied: constants that are copies (packed, sparse,
+    unaligned, strings), each array once.
     """
 
     arena: int
@@ -188,15 +204,16 @@ def subgraph_memory(subgraph: Any) -> Footprint:
     return Footprint(subgraph.memory_usage.arena, subgraph.memory_usage.own, mapped, sum(copied.values()))
 
 
-def check_bytes(size: int, what: str) -> None:
-    """Raise ResourceExhaustedError if memory for activations would exceed the flag max_activation_bytes."""
-    limit = flags.get("max_activation_bytes")
+def check_bytes(size: int, what: str | Callable[[], str], flag: str = "max_activation_bytes") -> None:
+    """Raise ResourceExhaustedError if memory would exceed a flag, by default that for activations. what: text, or a
+    function that returns it."""
+    limit = flags.get(flag)
     if size > limit:
         raise ResourceExhaustedError(
-            what=f"{what} would take {size} bytes",
+            what=f"{what if isinstance(what, str) else what()} would take {size} bytes",
             found=size,
             wanted=f"at most {limit}",
-            do="set the flag max_activation_bytes higher if the model is right",
+            do=f"set the flag {flag} higher if the model is right",
         )
 
 

@@ -297,14 +297,10 @@ class Subgraph(NodePreparation, CallableSubgraph):
     def _place(self, deferred: set[int], preserve_all: bool) -> None:
         for index, array in self.bound.items():
             bound_arrays.attach(self.tensors[index], array)
-        for t in self.tensors:
-            if t.kind == ARENA and t.index < self.file_tensors:
-                self.bounded(t, t.shape)
-            elif t.kind == OWN and t.array is None:
-                self.allocate_own(t)
         running = [node for node in self.execution_plan if not is_folded(node)]
         static = [node for node in running if node.number not in deferred]
         used = {id(t) for node in running for t in (*node.tensors_in, *node.tensors_out)}
+        self._allocate_kept(running, used, preserve_all)
         permanent = self.tensors[: self.file_tensors] if preserve_all else [self.tensors[i] for i in self.inputs]
         for node in self.execution_plan:
             read = [t for t in node.tensors_in if t is not None and id(t) in used]
@@ -313,6 +309,27 @@ class Subgraph(NodePreparation, CallableSubgraph):
             elif node.needs_values or any(t.kind == DYNAMIC for t in node.tensors_out):  # shapes depend on values,
                 permanent += [t for t in read if t.nbytes <= MOST_READ]  # which a delegate may read after the run
         self.memory_usage.set_arena(memory.plan_memory(static, permanent, [self.tensors[i] for i in self.outputs]))
+
+    def _allocate_kept(self, running: list[Node], used: set[int], preserve_all: bool) -> None:
+        """Allocate tensors outside of the arena, and release those of nodes that a delegate has claimed, such as
+        weights as floats. Check the sizes of the others. used: ids of the tensors of running nodes."""
+        used = used | {id(self.tensors[i]) for i in (*self.inputs, *self.outputs, *self.bound)}
+        of_constants = {
+            id(t)
+            for node in running
+            if all(t is None or t.kind == CONSTANT for t in node.tensors_in)
+            for t in node.tensors_out
+        }
+        for t in self.tensors:
+            if t.kind == ARENA and t.index < self.file_tensors:
+                self.bounded(t, t.shape)
+            elif t.kind == OWN:
+                state = t.is_variable or t.is_object or t.index >= self.file_tensors
+                if not (state or preserve_all or id(t) in used):
+                    t.bind(None)
+                    self.memory_usage.forget((t,))
+                elif t.array is None:
+                    self.memory_usage.allocate(t, self.running, of_constants=not state and id(t) in of_constants)
 
     def _step(self, node: Node, deferred: bool) -> Callable[[], Any]:
         if deferred and not node.registration.follows_shapes:  # type: ignore[union-attr]
