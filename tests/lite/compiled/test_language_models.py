@@ -86,6 +86,22 @@ def test_prefill_and_steps_are_the_whole_sequence(kind: str) -> None:
         np.testing.assert_array_equal(both[name], cache)
 
 
+def test_plans_of_all_signatures_are_kept() -> None:
+    model = LanguageModel("int8")
+    content = model.content()
+    tokens = np.random.default_rng(1).integers(0, model.vocabulary, model.tokens + STEPS)
+    results = []
+    for planned in (True, False):
+        interpreter = ours(content)
+        results.append(generated(interpreter, model, tokens)[0])
+        assert ("_planner" in vars(interpreter._engine.delegate)) is planned
+        for index, subgraph in enumerate(interpreter._subgraphs):  # no plans for decompositions, which nothing calls
+            assert (plan_of(interpreter, index) == ["Opwright"]) is any(
+                d.subgraph_index == subgraph.index for d in interpreter._model.signature_defs
+            )
+    np.testing.assert_array_equal(*results)
+
+
 def test_steps_alone_are_the_whole_sequence() -> None:
     model = LanguageModel("float32", tokens=1, entries=9, groups=1)
     tokens = np.random.default_rng(2).integers(0, model.vocabulary, 9)

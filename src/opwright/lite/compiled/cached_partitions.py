@@ -57,6 +57,11 @@ class UnsavedPlans(NamedTuple):
     tensors: dict[int, np.ndarray]
     covers_model: bool
 
+    @property
+    def is_packed(self) -> bool:
+        """Whether the plans' constants have their elements: they are packed when the subgraph is allocated."""
+        return all(constant.array is not None for plan in self.plans for constant in plan.constants)
+
 
 class PartitionCache:
     """The plans of one model. identity: text that identifies its bytes, None if its plans are not cached; codes:

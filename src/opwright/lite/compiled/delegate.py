@@ -34,7 +34,7 @@ from ..runtime.node import Node
 from ..runtime.subgraph import Subgraph
 from ..runtime.tensor import DYNAMIC
 from .cached_partitions import PartitionCache
-from .eligibility import COUNTED, Seen, has_run, only_initialises, open_nodes, seen_by
+from .eligibility import COUNTED, Seen, callers_of, has_run, open_nodes, seen_by
 from .plan_registration import PlanRegistration
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class CompiledDelegate(Delegate):
         self.seen: dict[int, Seen] = {}
         self.tried: set[int] = set()
         self._idle: dict[int, int] = {}
+        self._callers: dict[int, set[str]] | None = None
 
     @property
     def name(self) -> str:
@@ -99,15 +100,26 @@ class CompiledDelegate(Delegate):
             self._planner.pending = []
 
     def prepare(self, context: DelegateContext) -> None:
-        """Claim a graph if every node has a rule. Otherwise nodes are claimed once shapes are known."""
+        """Claim a graph if every node has a rule. Otherwise nodes are claimed once shapes are known.
+
+        What CALL_ONCE calls runs once, so that kernels would not pay. Decompositions are a part of their callers'
+        plans: one that runs by itself is claimed when it is allocated.
+        """
         subgraph = context.subgraph
         self.seen.pop(subgraph.index, None)
         self.tried.discard(subgraph.index)
-        if only_initialises(subgraph):
+        if self._callers is None:
+            self._callers = callers_of(subgraph.family)
+        callers = self._callers[subgraph.index]
+        if callers == {"CALL_ONCE"}:
             self.tried.add(subgraph.index)
             return
         if self.late:
             self._untried.add(subgraph.index)
+            return
+        if callers == {"STABLEHLO_COMPOSITE"}:
+            self._untried.add(subgraph.index)
+            subgraph.delegation.late = self
             return
         if self.cache.replace(context, self):
             return

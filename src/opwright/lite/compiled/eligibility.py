@@ -1,6 +1,6 @@
 """Eligibility of nodes for the compiled engine: the kernel that serves a node, and other writers of its tensors.
 
-Lives here: `ineligible`, `TensorOrder`, `is_user_operator`, `served_elsewhere`, `only_initialises`; kinds of builtins;
+Lives here: `ineligible`, `TensorOrder`, `is_user_operator`, `served_elsewhere`, `callers_of`; kinds of builtins;
 `open_nodes`, whose sizes a run decides, and the elements that these follow from (`seen_by`).
 Not here: rules, lowering and plans, which a model planned before does without (partition_plans.py), plans for the sizes
 of a run (specialised.py).
@@ -133,19 +133,15 @@ class TensorOrder:
         return None
 
 
-def only_initialises(subgraph: Subgraph) -> bool:
-    """Return whether only CALL_ONCE runs a subgraph: it runs once, so that kernels would not pay."""
-    model = subgraph.model
-    if subgraph.index == 0 or any(d.subgraph_index == subgraph.index for d in model.signature_defs):
-        return False
-    callers = {
-        node.name
-        for s in subgraph.family
-        if subgraph.index in s.calls
-        for node, op in zip(s.nodes, model.subgraphs[s.index].operators)
-        if any(i == subgraph.index for _, i in called_subgraphs(op))
-    }
-    return callers == {"CALL_ONCE"}
+def callers_of(family: Sequence[Subgraph]) -> dict[int, set[str]]:
+    """Return the names of the operators that call each subgraph of a model; none for signatures and the first."""
+    model = family[0].model
+    callers: dict[int, set[str]] = {s.index: set() for s in family}
+    for s in family:
+        for node, op in zip(s.nodes, model.subgraphs[s.index].operators) if s.calls else ():
+            for _, index in called_subgraphs(op):
+                callers[index].add(node.name)
+    return callers | {i: set() for i in (0, *(d.subgraph_index for d in model.signature_defs))}
 
 
 # ---- sizes that a run decides ----------------------------------------------------------------------------------------

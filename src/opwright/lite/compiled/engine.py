@@ -229,7 +229,8 @@ class Engine:
     def compile_missing(self) -> bool:
         """Compile missing kernels, or save new plans, after allocation. Return whether kernels are missing."""
         cache = self.delegate.cache
-        unsaved, cache.unsaved = cache.unsaved, []
+        unsaved = [one for one in cache.unsaved if one.is_packed]
+        cache.unsaved = [one for one in cache.unsaved if not one.is_packed]  # of signatures that are not yet allocated
         described = None
         if self._notable and (cache.model_key is not None or any(one.covers_model for one in unsaved)):
             described = describe_subgraph(self._subgraphs[0], self._content)
