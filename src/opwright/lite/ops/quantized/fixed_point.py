@@ -142,8 +142,8 @@ class Weights:
             return np.float32  # whatever the weights are
         axes = tuple(i for i in range(q.ndim) if i != self.axis)
         magnitude = max(
-            int(np.abs(self.filter.centred(q[part], np.int32)).sum(axes, dtype=np.int64).max())
-            for part in self._parts(q, 4)
+            int(np.abs(self.filter.centred(q[part], np.int16)).sum(axes, dtype=np.int64).max())  # 8 bits at most
+            for part in self._parts(q, 2)
         )
         return exact_float(magnitude * self.reach)
 
@@ -233,11 +233,29 @@ def transposed(op: Any, sizes: Any, f: np.ndarray, weights: Weights, image: Imag
 
 
 def multiplied(shape: Sequence[int], f: np.ndarray, weights: Weights, rows: Image, finish: Finish) -> Iterator[Part]:
-    """Compute the sums of rows [..., k] with f [n, k]. shape: of the result, [..., n]"""
-    for block, w in weights.blocks(f, weights.dtype_for(f)):
-        for where in tiles(shape[:-1], SCRATCH // (w.itemsize * (w.shape[1] + 4 * len(w)))):
-            x = rows(where, w.dtype.type)
-            sums = np.matmul(x.reshape(-1, w.shape[1]), w.T).reshape(*x.shape[:-1], len(w))
-            yield (*where, block), finish(sums, where, block)
-            del x, sums
-        del w  # before the next is made
+    """Compute the sums of rows [..., k] with f [n, k]. shape: of the result, [..., n]
+
+    A panel of rows becomes floats once, which takes as long as 20 products of a row, and then meets all blocks.
+    """
+    dtype, depth = weights.dtype_for(f), f.shape[1]
+    itemsize = np.dtype(dtype).itemsize
+    blocks = weights.blocks(f, dtype)
+    for panel in tiles(shape[:-1], 2 * SCRATCH // (itemsize * depth)):
+        sizes = [part.stop - part.start for part in panel]
+        x = np.empty((*sizes, depth), dtype)
+        for where in tiles(sizes, SCRATCH // (4 * itemsize * depth)):
+            x[where] = rows(_inside(panel, where), dtype)
+        for block, w in blocks:
+            for where in tiles(sizes, SCRATCH // (itemsize * (depth + 4 * len(w)))):
+                part = x[where]
+                sums = np.matmul(part.reshape(-1, depth), w.T).reshape(*part.shape[:-1], len(w))
+                whole = _inside(panel, where)
+                yield (*whole, block), finish(sums, whole, block)
+                del sums
+            del w  # before the next is made
+        del x
+
+
+def _inside(panel: tuple[slice, ...], where: tuple[slice, ...]) -> tuple[slice, ...]:
+    """Return a part of a panel as an index into the whole."""
+    return tuple(slice(p.start + w.start, p.start + w.stop) for p, w in zip(panel, where))
