@@ -3,11 +3,13 @@
 Lives here: `evaluated`, `error_of`.  Not here: who is compared with it (duels.py, zoo.py).
 
 The nodes are computed one after the other by the reference kernels, which compute in the dtype of the arrays they are
-given. Weights of float16 and of integers are the numbers that they stand for.
+given, composites by their decompositions. Weights of float16 and of integers, by channel or by block, are the numbers
+that they stand for.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -19,41 +21,61 @@ from opwright.core.errors import OpError
 from opwright.lite import ops
 from opwright.lite.custom_options import group_inputs
 from opwright.lite.format import Model, schema, versions
+from opwright.lite.format.constants import PACKED
+from opwright.lite.runtime.constants import unpacked
 
 
 class Unevaluated(Exception):
     """The model has something that is not computed here: custom operators, sparse weights, variables, integers."""
 
 
-def evaluated(content: bytes, inputs: Sequence[Any]) -> list[np.ndarray]:
-    """The outputs of a model. inputs: arrays as the model takes them.
+def evaluated(content: bytes | Model, inputs: Sequence[Any], subgraph: int = 0) -> list[np.ndarray]:
+    """The outputs of a subgraph of a model. inputs: arrays as it takes them.
 
     raises Unevaluated
     """
-    model = Model.read(content)
-    graph = model.subgraphs[0]
+    model = content if isinstance(content, Model) else Model.read(content)
+    graph = model.subgraphs[subgraph]
     values: dict[int, Any] = {}
-    for i, tensor in enumerate(graph.tensors):
-        data = model.buffers[tensor.buffer].data
-        if data is not None and len(data):
-            if tensor.sparsity is not None:
-                raise Unevaluated(f"{tensor.name}: sparse weights")
-            values[i] = _constant(tensor, data)
     for i, array in zip(graph.inputs, inputs):
         values[int(i)] = _real(graph.tensors[i], np.asarray(array))
-    for node in graph.operators:
+    last_uses = {int(i): n for n, node in enumerate(graph.operators) for i in node.inputs}
+    for n, node in enumerate(graph.operators):
         code = versions.builtin_code(model.operator_codes[node.opcode_index])
         name = schema.enum("BuiltinOperator")(code).name
-        given = [None if i < 0 else values.get(int(i)) for i in node.inputs]
+        values.update((int(i), _constant(model, graph, int(i))) for i in node.inputs if int(i) not in values)
+        given = [values[int(i)] for i in node.inputs]
         outputs = [graph.tensors[i] for i in node.outputs]
         if any(map(_is_quantized, outputs)):
             raise Unevaluated(f"{name}: its results are rounded to integers")
         try:
-            found = given[:1] if name == "DEQUANTIZE" else _computed(name, node, given, outputs)
+            if name == "DEQUANTIZE":
+                found = given[:1]
+            elif name == "STABLEHLO_COMPOSITE":
+                found = evaluated(model, given, node.builtin_options_2.decomposition_subgraph_index)
+            elif name in WIDE and given[0].dtype.kind == "f":
+                found = [WIDE[name](node.builtin_options, *given)]
+            else:
+                found = _computed(name, node, given, outputs)
         except (OpError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise Unevaluated(f"{name}: {error}") from error
         values.update({int(i): np.asarray(array) for i, array in zip(node.outputs, found)})
-    return [values[int(i)] for i in graph.outputs]
+        for i in {int(i) for i in node.inputs if last_uses.get(int(i)) == n} - {int(i) for i in graph.outputs}:
+            values.pop(i, None)  # as wide as they are, all together would not fit
+    return [values[int(i)] if int(i) in values else _constant(model, graph, int(i)) for i in graph.outputs]
+
+
+def _softmax(options: Any, x: np.ndarray) -> np.ndarray:
+    powers: np.ndarray = np.exp(options.beta * (x - x.max(-1, keepdims=True)))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def _reduced(reduce: Any) -> Any:
+    return lambda options, x, axes: reduce(x, axis=tuple(np.unique(axes % x.ndim)), keepdims=options.keep_dims)
+
+
+WIDE: dict[str, Any] = {"MEAN": _reduced(np.mean), "SUM": _reduced(np.sum), "SOFTMAX": _softmax}
+"""Operators whose reference kernels return float32 whatever they are given."""
 
 
 def error_of(found: Sequence[Any], wanted: Sequence[np.ndarray]) -> float:
@@ -81,9 +103,27 @@ def _computed(name: str, node: Any, given: list[Any], outputs: Sequence[Any]) ->
     return [result] if operator.profile.single else list(operator.flat_outputs(result))
 
 
-def _constant(tensor: Any, data: Any) -> np.ndarray:
-    dtype = np.dtype(tensor.type.name.lower())
-    return _real(tensor, np.frombuffer(bytes(data), dtype).reshape([int(n) for n in tensor.shape]))
+def _constant(model: Model, graph: Any, index: int) -> np.ndarray | None:
+    """Return the numbers of a constant; None where there is none."""
+    if index < 0:
+        return None
+    tensor = graph.tensors[index]
+    name, data = tensor.type.name, model.buffers[tensor.buffer].data
+    if data is None or not len(data):
+        return None
+    if tensor.sparsity is not None:
+        raise Unevaluated(f"{tensor.name}: sparse weights")
+    dtype = as_dtype(name.lower())
+    shape = [int(n) for n in tensor.shape]
+    if name not in PACKED:
+        return _real(tensor, np.frombuffer(bytes(data), dtype.np).reshape(shape))
+    array = unpacked(data, PACKED[name], dtype, math.prod(shape)).reshape(shape)
+    details = getattr(tensor.quantization, "details", None)
+    if details is None:
+        return _real(tensor, array)
+    scales = _constant(model, graph, details.scales)
+    blocks = array.astype(np.float64).reshape(*shape[:-1], -1, details.block_size)
+    return (blocks * scales.reshape(blocks.shape[:-1])[..., None]).reshape(shape)
 
 
 def _is_quantized(tensor: Any) -> bool:

@@ -419,6 +419,17 @@ ROWS = (
             ("prefill", "128 tokens", 0.8),
         )
     ),
+    *(
+        Row(
+            f"generative_{kind}_{signature}",
+            f"{words} of a model of 135 M {kind} weights by litert-torch",
+            None,
+            module="benchmarks.generative",
+            ahead=True,
+        )
+        for kind in ("float32", "weights8", "int8", "int4_32")
+        for signature, words in (("prefill", "128 tokens"), ("decode", "a step"), ("in_place", "a step, caches bound"))
+    ),
     Row("installed_size", "installed size with all run-time dependencies", 300e6, unit="B"),
     *_training(),
     *_duels(),

@@ -1,5 +1,7 @@
 """The benchmarks' oracle of float64: models computed without the roundings of float32. The oracle here is NumPy."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from benchmarks import exact
@@ -59,3 +61,21 @@ def test_what_rounds_to_integers_is_refused():
     )
     with pytest.raises(exact.Unevaluated, match="integers"):
         exact.evaluated(content, [X])
+
+
+def test_composites_and_weights_by_block_are_what_they_stand_for(monkeypatch):
+    lite_tests = Path(__file__).parent / "lite"
+    for folder in (lite_tests, lite_tests / "interpreter", lite_tests / "compiled"):
+        monkeypatch.syspath_prepend(folder)
+    from language_models import LanguageModel
+
+    language = LanguageModel("int4")
+    tokens = np.random.default_rng(1).integers(0, language.vocabulary, language.tokens)
+    inputs = language.inputs(tokens, 0) | language.caches()
+    parsed = lite.Model.read(language.content())
+    (signature,) = [s for s in parsed.signature_defs if s.signature_key == "prefill"]
+    names = {row.tensor_index: row.name for row in signature.inputs}
+    graph = parsed.subgraphs[signature.subgraph_index]
+    arrays = [inputs[names[i]] for i in graph.inputs]
+    logits, *_ = exact.evaluated(parsed, arrays, signature.subgraph_index)
+    np.testing.assert_allclose(logits[0], language.logits(tokens), rtol=1e-8, atol=1e-8)
