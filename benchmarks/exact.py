@@ -44,19 +44,19 @@ def evaluated(content: bytes | Model, inputs: Sequence[Any], subgraph: int = 0) 
         code = versions.builtin_code(model.operator_codes[node.opcode_index])
         name = schema.enum("BuiltinOperator")(code).name
         values.update((int(i), _constant(model, graph, int(i))) for i in node.inputs if int(i) not in values)
-        given = [values[int(i)] for i in node.inputs]
+        operands = [values[int(i)] for i in node.inputs]
         outputs = [graph.tensors[i] for i in node.outputs]
         if any(map(_is_quantized, outputs)):
             raise Unevaluated(f"{name}: its results are rounded to integers")
         try:
             if name == "DEQUANTIZE":
-                found = given[:1]
+                found = operands[:1]
             elif name == "STABLEHLO_COMPOSITE":
-                found = evaluated(model, given, node.builtin_options_2.decomposition_subgraph_index)
-            elif name in WIDE and given[0].dtype.kind == "f":
-                found = [WIDE[name](node.builtin_options, *given)]
+                found = evaluated(model, operands, node.builtin_options_2.decomposition_subgraph_index)
+            elif name in WIDE and operands[0].dtype.kind == "f":
+                found = [WIDE[name](node.builtin_options, *operands)]
             else:
-                found = _computed(name, node, given, outputs)
+                found = _computed(name, node, operands, outputs)
         except (OpError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise Unevaluated(f"{name}: {error}") from error
         values.update({int(i): np.asarray(array) for i, array in zip(node.outputs, found)})
@@ -75,7 +75,7 @@ def _reduced(reduce: Any) -> Any:
 
 
 WIDE: dict[str, Any] = {"MEAN": _reduced(np.mean), "SUM": _reduced(np.sum), "SOFTMAX": _softmax}
-"""Operators whose reference kernels return float32 whatever they are given."""
+"""Operators whose reference kernels return float32 for operands of float64, too."""
 
 
 def error_of(found: Sequence[Any], wanted: Sequence[np.ndarray]) -> float:
@@ -94,11 +94,11 @@ def results(interpreter: Any) -> list[np.ndarray]:
     return [np.asarray(interpreter.get_tensor(d["index"]), np.float64) for d in interpreter.get_output_details()]
 
 
-def _computed(name: str, node: Any, given: list[Any], outputs: Sequence[Any]) -> list[Any]:
+def _computed(name: str, node: Any, operands: list[Any], outputs: Sequence[Any]) -> list[Any]:
     operator = ops.get(name)
     dtypes = [as_dtype(tensor.type.name.lower()) for tensor in outputs] if operator.typed_by else ()
     call = operator.from_options(node.builtin_options, dtypes)
-    arrays = group_inputs(operator, given, SimpleNamespace(name=name, version=operator.version))  # type: ignore[arg-type]
+    arrays = group_inputs(operator, operands, SimpleNamespace(name=name, version=operator.version))  # type: ignore[arg-type]
     result = operator.kernel(call, float32)(*arrays)
     return [result] if operator.profile.single else list(operator.flat_outputs(result))
 

@@ -87,8 +87,8 @@ def compared(path: str) -> list[str]:
             for name, cache in caches.get(side, {}).items() if first else ():
                 inputs[name] = np.broadcast_to(cache, inputs[name].shape).copy()
             outputs = {name: np.array(x) for name, x in runner(**inputs).items()}
-            wanted = _exact(model, signatures[key], inputs)
-            errors[side] = exact.error_of([outputs[name] for name in wanted], list(wanted.values()))
+            expected = _exact(model, signatures[key], inputs)
+            errors[side] = exact.error_of([outputs[name] for name in expected], list(expected.values()))
             if key.startswith("prefill"):
                 caches[side], position = outputs, len(inputs["input_pos"])
         native = [node.name for node in interpreters["ours"]._subgraphs[signatures[key].subgraph_index].execution_plan]

@@ -63,7 +63,7 @@ def test_what_rounds_to_integers_is_refused():
         exact.evaluated(content, [X])
 
 
-def test_composites_and_weights_by_block_are_what_they_stand_for(monkeypatch):
+def test_composites_and_weights_by_block_have_the_digits_of_float64(monkeypatch):
     lite_tests = Path(__file__).parent / "lite"
     for folder in (lite_tests, lite_tests / "interpreter", lite_tests / "compiled"):
         monkeypatch.syspath_prepend(folder)

@@ -126,7 +126,7 @@ def main() -> None:
     floats = paths["float32"]
     if not floats.exists():
         options.folder.mkdir(parents=True, exist_ok=True)
-        made = converter.convert_to_tflite(
+        converted = converter.convert_to_tflite(
             module,
             str(options.folder),
             floats.stem,
@@ -140,7 +140,7 @@ def main() -> None:
                 mask_as_input=options.mask_as_input,
             ),
         )
-        os.replace(made, floats)
+        os.replace(converted, floats)
     for kind in options.kind:
         if not paths[kind].exists():
             paths[kind].write_bytes(quantized(floats.read_bytes(), kind, config))

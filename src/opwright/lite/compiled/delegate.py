@@ -102,7 +102,7 @@ class CompiledDelegate(Delegate):
     def prepare(self, context: DelegateContext) -> None:
         """Claim a graph if every node has a rule. Otherwise nodes are claimed once shapes are known.
 
-        What CALL_ONCE calls runs once, so that kernels would not pay. Decompositions are a part of their callers'
+        Kernels would not pay in subgraphs of CALL_ONCE, which run once. Decompositions are a part of their callers'
         plans: one that runs by itself is claimed when it is allocated.
         """
         subgraph = context.subgraph
