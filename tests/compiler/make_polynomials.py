@@ -106,7 +106,23 @@ FITS: dict[str, tuple[Callable[[Any], Any], Any, Any, int, str]] = {
     ),
     "SINGLE_EXP2": (_tail(lambda r: mp.power(2, r), 1), -mp.mpf(0.5), mp.mpf(0.5), 6, "as EXP2, for float32 alone"),
     "SHORT_EXP2": (_tail(lambda r: mp.power(2, r), 1), -mp.mpf(0.5), mp.mpf(0.5), 5, "as EXP2, for sums of 2^r and 1"),
+    "SINGLE_EXP": (
+        _tail(mp.exp, 1),
+        -mp.log(2) / 2,
+        mp.log(2) / 2,
+        6,
+        "(exp(r) - 1) / r, |r| <= ln 2 / 2, for float32 alone",
+    ),
+    "SINGLE_WIDE_EXP": (_tail(mp.exp, 1), -mp.log(2), mp.log(2), 7, "as SINGLE_EXP, |r| <= ln 2"),
     "SINGLE_FRACTION": (lambda r: mp.power(2, r), 0, mp.mpf(1), 6, "2^r, 0 <= r < 1, for float32 alone"),
+    "SINGLE_SIN": (_tail_of_square(mp.sin, 1), 0, (mp.pi / 4 + mp.mpf("0.001")) ** 2, 3, "as SIN, for float32 alone"),
+    "SINGLE_COS": (
+        lambda z: (mp.cos(mp.sqrt(z)) - 1) / z if z > mp.mpf(10) ** -12 else -mp.mpf(1) / 2,
+        0,
+        (mp.pi / 4 + mp.mpf("0.001")) ** 2,
+        4,
+        "(cos(r) - 1) / z of z = r^2, |r| <= pi / 4, for float32 alone",
+    ),
     "SINGLE_ERF": (_of_square(mp.erf), 0, mp.mpf(1), 6, "as ERF, for float32 alone"),
     "SINGLE_ERFC": (
         _over_t,

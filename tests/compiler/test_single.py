@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ from lane_kit import compiled, fast_functions
 from opwright.compiler import language as kl
 from opwright.compiler.language import f32, i64, ptr
 from opwright.scalar import table
+from opwright.scalar.numerics import single
 
 _erfc = np.vectorize(math.erfc, otypes=[float])
 _erf = np.vectorize(math.erf, otypes=[float])
@@ -22,6 +24,8 @@ FUNCTIONS = fast_functions()
 TABLE: dict[str, tuple[Callable[[np.ndarray], Any], float, float]] = {
     "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), 1.0, 0.0),
     "silu": (lambda x: x / (1 + np.exp(-x)), math.inf, math.nan),
+    "sin": (np.sin, math.nan, math.nan),
+    "cos": (np.cos, math.nan, math.nan),
     "tanh": (np.tanh, 1.0, -1.0),
     "elu": (lambda x: np.where(x < 0, np.expm1(x), x), math.inf, -1.0),
     "erf": (_erf, 1.0, -1.0),
@@ -54,6 +58,8 @@ def numbers() -> np.ndarray:
         rng.uniform(-14, 14, n),
         rng.standard_normal(n),
         np.exp(rng.uniform(-60, 3, n)) * rng.choice([1, -1], n),
+        rng.integers(-2607, 2608, n) * (math.pi / 2),  # where sin and cos are least, and beyond 2^12
+        rng.uniform(-1e5, 1e5, n),
     ]
     return np.concatenate(usual).astype(np.float32)
 
@@ -71,7 +77,7 @@ def test_near_float64_and_right_at_the_ends(name: str) -> None:
     for width in (4, 16):  # the same bits wherever an element is
         np.testing.assert_array_equal(actual[width].view(np.int32), actual[0].view(np.int32))
     edges = np.array([math.inf, -math.inf, math.nan, 0.0, -0.0], np.float32)
-    at_zero = {"sigmoid": 0.5, "erfc": 1.0}.get(name, 0.0)
+    at_zero = {"sigmoid": 0.5, "erfc": 1.0, "cos": 1.0}.get(name, 0.0)
     found_there = compiled(FUNCTIONS[name], 1, 0)(edges)
     np.testing.assert_allclose(found_there, [high, low, math.nan, at_zero, at_zero], rtol=1e-7, atol=SMALL)
 
@@ -144,3 +150,25 @@ def test_exp_over_all_of_its_range(count: int) -> None:
     np.testing.assert_array_equal(y[ends], near[ends])
     gap = np.abs(y[~ends] - expected[~ends]) / np.spacing(np.maximum(near[~ends], np.float32(1e-45)))
     assert gap.max() <= 2
+
+
+@pytest.mark.parametrize("width", [0, 4, 16])
+def test_exp_of_numbers_that_are_not_positive(width: int) -> None:
+    """With a fused multiply-add and, on the generic target, without."""
+    rng = np.random.default_rng(2)
+    x = np.concatenate([[-math.inf, math.nan, 0.0, -0.0, -87.3, -88.0, -104.0, -3e38], -rng.uniform(0, 87.3, 8184)])
+    x = x.astype(np.float32)
+    y = compiled(functools.partial(kl.apply, single.exp_nonpositive), 1, width)(x)
+    expected = np.exp(x.astype(np.float64))
+    assert math.isnan(y[1])
+    assert (y[[0, 6, 7]] == 0).all()
+    x[1] = y[1] = expected[1] = 1.0
+    assert (np.abs(y - expected) <= 2e-7 * expected + 1.2e-38).all()
+
+
+@pytest.mark.parametrize("width", [0, 4, 16])
+def test_exp_without_fused_multiply_add(width: int) -> None:
+    x = np.random.default_rng(3).uniform(-87, 88, 8192).astype(np.float32)
+    y = compiled(FUNCTIONS["exp"], 1, width)(x)
+    expected = np.exp(x.astype(np.float64))
+    assert (np.abs(y - expected) <= table.FUNCTIONS["exp"].fast_error[0] * expected).all()

@@ -327,10 +327,18 @@ def test_conversions(source: d.DType, into: d.DType) -> None:
 @pytest.mark.parametrize("into", [d.int8, d.uint8, d.int16, d.int32, d.int64], ids=str)
 def test_floats_outside_of_integers_become_the_nearest_end(into: d.DType) -> None:
     low, high = (int(v) for v in into.limits)
-    result, _ = both(
-        convert(arg(0, d.float32), into), [np.array([1e30, -1e30, np.inf, -np.inf, 3.7, -3.7], np.float32)]
-    )
-    np.testing.assert_array_equal(result, [high, low, high, low, 3, max(low, -3)])
+    x = np.resize(np.array([1e30, -1e30, np.inf, -np.inf, 3.7, -3.7], np.float32), 42)
+    result, _ = both(convert(arg(0, d.float32), into), [x])
+    np.testing.assert_array_equal(result, np.resize([high, low, high, low, 3, max(low, -3)], 42))
+
+
+@pytest.mark.parametrize("count", [3, 64], ids=["elements", "vectors"])
+def test_floats_at_the_ends_of_int32(count: int) -> None:
+    below = np.nextafter(np.float32(2**31), np.float32(0))
+    x = np.array([below, 2.0**31, -(2.0**31), np.nextafter(np.float32(-(2**31)), -np.inf), np.nan, -0.9], np.float32)
+    expected = [int(below), 2**31 - 1, -(2**31), -(2**31), 0, 0]
+    result, _ = both(convert(arg(0, d.float32), d.int32), [np.resize(x, count)])
+    np.testing.assert_array_equal(result, np.resize(expected, count))
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from ..loops.plans import word
 from ..target import host
 from . import NoKernel, selector
 from .epilogue import ELEMENT, Epilogue
-from .expression import check, fast
+from .expression import check, exp_nonpositive
 from .moves import transposed
 from .output_tiles import accumulators
 
@@ -156,7 +156,7 @@ def softmax(row: Pointer, number: Value, n: Value, pitch: Value, lanes: int, fin
     maximum = kl.reduce_max(top).splat(lanes)
     total = kl.zeros(f32, lanes)
     for i in range(0, pitch, lanes):
-        e = fast("exp", row.load(i, lanes) - maximum)
+        e = exp_nonpositive(row.load(i, lanes) - maximum)
         row.store(e, i)
         total = total + e
     return (1.0 / kl.reduce_add(total)).splat(lanes)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import language as kl
 from ..language import f32, i32, i64, ptr
-from .expression import fast
+from .expression import exp_nonpositive
 from .gemv_f32 import horizontal_sums
 from .output_tiles import accumulators
 from .tiling import LINE_BYTES
@@ -287,10 +287,10 @@ def _write_exponentials(
         top = kl.maximum(score, top)
     greatest = kl.reduce_max(top).splat(lanes)
     base = kl.select(greatest == -math.inf, 0.0, greatest)  # without a visible key so far, exponentials are 0
-    factor = fast("exp", before - base)
+    factor = exp_nonpositive(before - base)
     total = numbers.load(lanes, lanes) * factor
     for i in range(0, count, lanes):
-        e = fast("exp", row.load(i, lanes) - base)
+        e = exp_nonpositive(row.load(i, lanes) - base)
         row.store(e, i)
         total = total + e
     numbers.store(greatest, 0)

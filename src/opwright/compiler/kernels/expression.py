@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import InternalError
+from ...scalar.numerics import single
 from ...scalar.table import FUNCTIONS, ScalarFunction
 from .. import language as kl
 from ..loops.expressions import Expr
@@ -204,6 +205,11 @@ NARROW = frozenset((dtypes.float16, dtypes.bfloat16))
 def fast(name: str, *xs: Value) -> Value:
     """Evaluate a function of the table by its fast code, for values of one dtype."""
     return _function(FUNCTIONS[name], *xs)
+
+
+def exp_nonpositive(x: Value) -> Value:
+    """Evaluate exp of x <= 0, as softmax needs it; 0 where it is not a normal number."""
+    return kl.apply(single.exp_nonpositive, x)
 
 
 def _function(row: ScalarFunction, *xs: Value) -> Value:

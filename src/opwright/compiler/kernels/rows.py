@@ -34,7 +34,7 @@ from ..loops.ops import RowPass
 from ..target import host
 from . import NoKernel, selector
 from .epilogue import Epilogue, epilogue_of
-from .expression import fast
+from .expression import exp_nonpositive, fast
 from .tiling import grain
 
 if TYPE_CHECKING:
@@ -154,20 +154,16 @@ def _add(a: Value, b: Value) -> Value:
     return a + b
 
 
-def _exp(x: Value) -> Value:
-    return fast("exp", x)
-
-
 def _softmax(row: ScratchRow, numbers: Sequence[Value]) -> ElementFunction:
     greatest = row.reduce(lambda i, mask: row.load(i), kl.maximum, -math.inf)
-    total = row.sum(lambda i, mask: row.store(_exp(row.load(i) - greatest), i), 1)
+    total = row.sum(lambda i, mask: row.store(exp_nonpositive(row.load(i) - greatest), i), 1)
     factor = 1.0 / total
     return lambda v, i: v * factor
 
 
 def _log_softmax(row: ScratchRow, numbers: Sequence[Value]) -> ElementFunction:
     greatest = row.reduce(lambda i, mask: row.load(i), kl.maximum, -math.inf)
-    total = row.sum(lambda i, mask: _exp(row.load(i) - greatest), 1)
+    total = row.sum(lambda i, mask: exp_nonpositive(row.load(i) - greatest), 1)
     logarithm = kl.log(total)
     return lambda v, i: (v - greatest) - logarithm
 

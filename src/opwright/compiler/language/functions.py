@@ -108,8 +108,20 @@ def convert(x: Value, dtype: DType) -> Value:
     return x.to(dtype)
 
 
+_BELOW_2_31 = 2.0**31 - 2.0**7
+"""The largest float32 below 2^31."""
+
+
 def to_integer(x: Value, dtype: DType) -> Value:
-    """Convert floats to integers toward zero with saturation; NaN becomes 0."""
+    """Convert floats to integers toward zero with saturation; NaN becomes 0.
+
+    x86 has no such instruction, and LLVM expands the intrinsic lane by lane: vectors of float32 are clamped first, to
+    the largest float32 below the end.
+    """
+    if current().target.is_x86 and x.count and x.dtype is dtypes.float32 and dtype.size <= 4 and dtype != dtypes.uint32:
+        least, most = float(dtype.min), float(dtype.max) if dtype.size < 4 else _BELOW_2_31
+        integer = values.clamp(values.select(x == x, x, 0.0), least, most).to(dtypes.int32)
+        return integer.to(dtype) if dtype.size < 4 else values.select(x > most, dtype.max, integer)
     kind = typed(dtype, x.count)
     name = "fptoui" if dtype.is_unsigned else "fptosi"
     return Value(intrinsic(f"{name}.sat.{suffix(kind)}.{suffix(x.x.type)}", kind, x.x), dtype)

@@ -1,15 +1,15 @@
 """Functions in float32 only, where float64 would double the cost: faster and less accurate than the other modules.
 
-Lives here: exp; sigmoid, silu, tanh, elu, erf, erfc, gelu: within 1e-6 |y| + 2e-36 of the exact value y for |x| <= 6,
-else 6e-6 |y| + 2e-36 (gelu 8e-6 without a fused multiply-add); gelu_tanh, with ten times the error (that of its
-exponent, amplified), for the epilogues of products and convolutions. `relaxed_exp`, `relaxed_log`, `relaxed_tanh`,
-`relaxed_sigmoid` of `fast_math`, over all of float32's range.
+Lives here: exp, sin, cos, within 3e-7 |y| of the exact value y; sigmoid, silu, tanh, elu, erf, erfc, gelu, within
+1e-6 |y| + 2e-36 for |x| <= 6, else 6e-6 |y| + 2e-36 (gelu 8e-6 without a fused multiply-add); gelu_tanh, with ten times
+the error (that of its exponent, amplified). `exp_nonpositive`, for softmax. `relaxed_exp`, `relaxed_log`,
+`relaxed_tanh`, `relaxed_sigmoid` of `fast_math`, over all of float32's range.
 Not here: functions within about one unit in the last place (the other modules); which operators use these
 (scalar/table.py).
 
 NaN stays NaN. No operation may be reassociated. The relaxed functions are right at the ends: exp overflows to inf and
 underflows through denormals to 0, log(0) = -inf, log(x < 0) = NaN, log(inf) = inf, tanh saturates at 1 and keeps -0.0.
-Their polynomials are those of Cephes (S. L. Moshier, single precision).
+The polynomials of log and tanh are those of Cephes (S. L. Moshier, single precision).
 """
 
 from __future__ import annotations
@@ -20,23 +20,37 @@ from typing import TYPE_CHECKING
 from ...core.dtypes import float32, int32
 from ...scalar.formulas import GELU_CUBIC, GELU_SLOPE
 from ..formulas import is_nan, polynomial
-from . import polynomials
+from . import polynomials, trigonometric
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from ..namespace import MathNamespace, Values
 
 _LOG2E, _LOG2E_REST = 1.4426950408889634, 1.925963033500011e-08  # the second is what the first loses as float32
 _MAGIC = 1.5 * 2.0**23 + 127  # added to a number below 2^22, it leaves the nearest whole number as an exponent's bits
 _LEAST, _MOST = -87.3, 88.3  # exp of these, and what lies between, is normal
+_UNDERFLOW = -88.05  # -127 ln 2, rounded down
 _FLAT, _OVER = 87.3, 88.8  # 1 + exp of the negative of one is 1, exp of the other is inf
-_FAR = 14.0  # where gelu is not a normal number
+_FAR = 14.0  # where gelu_tanh is not a normal number
 _ERFC_END = 9.34  # where erfc is not a normal number
+_GELU_END = 13.27  # where gelu is not a normal number: exp of half its square has the factor 2^-127, whose bits are 0
+_ERFC_SLOPE = 0.4  # of the t = 1 / (1 + 0.4 a) of polynomials.SINGLE_ERFC
+_HALF_ERFC = tuple(0.5 * c for c in polynomials.SINGLE_ERFC)
+_SHIFT = 1.5 * 2.0**23  # added to a number below 2^22, it leaves the nearest whole number in the lowest bits
+_HALF_PI = tuple(map(float.fromhex, ("0x1.922p+0", "-0x1.28p-18", "-0x1.778p-25", "0x1.68c234p-39")))
+# parts of pi / 2: multiples of 2^-11, 2^-23, 2^-35, and the rest; products of the first three and n are exact
+_MANY_TURNS = 2.0**12  # beyond it n has more than 12 bits
 
 
 def _within(m: MathNamespace[Values], x: Values, low: float, high: float) -> Values:
     """Clamp to low <= x <= high; NaN stays. One instruction each."""
-    x = m.minimum(m.full_like(x, high), x)
-    return m.maximum(m.full_like(x, low), x)
+    return m.maximum(m.full_like(x, low), _at_most(m, x, high))
+
+
+def _at_most(m: MathNamespace[Values], x: Values, limit: float) -> Values:
+    """Clamp to x <= limit; NaN stays. One instruction."""
+    return m.minimum(m.full_like(x, limit), x)
 
 
 def _split(m: MathNamespace[Values], x: Values) -> tuple[Values, Values]:
@@ -84,6 +98,20 @@ def exp(m: MathNamespace[Values], x: Values) -> Values:
     return m.scale(m.fma(polynomial(m, r, polynomials.SINGLE_EXP2), r, 1.0), n)
 
 
+def exp_nonpositive(m: MathNamespace[Values], x: Values) -> Values:
+    """Compute 2^n e^r of x <= 0 with r = x - n ln 2; 0 where it is not a normal number: the factor 2^-127 has the bits
+    of 0.
+    """
+    if m.has_exponents(x):
+        return exp(m, x)
+    x = m.maximum(m.full_like(x, _UNDERFLOW), x)
+    z = m.fma(x, _LOG2E, _MAGIC)
+    n = z - _MAGIC
+    r = m.fma(n, -_LN2_LOW, m.fma(n, -_LN2_HIGH, x))
+    scale = m.bitcast(m.bitcast(z, int32) << 23, float32)
+    return m.fma(polynomial(m, r, polynomials.SINGLE_EXP), r, 1.0) * scale
+
+
 def sigmoid(m: MathNamespace[Values], x: Values) -> Values:
     """Compute 1 / (1 + exp(-x))."""
     return 1.0 / (_exp_of_any(m, -x) + 1.0)
@@ -106,7 +134,7 @@ def silu(m: MathNamespace[Values], x: Values) -> Values:
 
 def tanh(m: MathNamespace[Values], x: Values) -> Values:
     """Compute t / (t + 2), t = exp(2 |x|) - 1; beyond 10 it is 1."""
-    t = _expm1(m, _within(m, m.abs(x), 0.0, 10.0) * 2.0)
+    t = _expm1(m, _at_most(m, m.abs(x), 10.0) * 2.0)
     return m.copysign(t / (t + 2.0), x)
 
 
@@ -115,41 +143,51 @@ def elu(m: MathNamespace[Values], x: Values, alpha: Values | float = 1.0) -> Val
     return m.select(x < 0.0, _expm1(m, _within(m, x, _LEAST, 0.0)) * alpha, x)
 
 
-def _erfc(m: MathNamespace[Values], a: Values, square: Values, more: Values) -> Values:
-    """Compute erfc of a, 0 <= a < 10, with square + more = -a^2."""
-    t = 1.0 / m.fma(a, 0.4, 1.0)
-    return _exp(m, _within(m, square, _LEAST, 0.0), more) * (polynomial(m, t, polynomials.SINGLE_ERFC) * t)
+def _erfc(
+    m: MathNamespace[Values],
+    divisor: Values,
+    square: Values,
+    more: Values,
+    coefficients: Sequence[float] = polynomials.SINGLE_ERFC,
+) -> Values:
+    """Compute erfc of a, 0 <= a < 9.4, with divisor = 1 + _ERFC_SLOPE a and square + more = -a^2."""
+    t = 1.0 / divisor
+    return _exp(m, square, more) * (polynomial(m, t, coefficients) * t)
 
 
 def erf(m: MathNamespace[Values], x: Values) -> Values:
     """Compute a polynomial near 0, else 1 - erfc(|x|)."""
-    a = _within(m, m.abs(x), 0.0, 4.0)
+    a = _at_most(m, m.abs(x), 4.0)
     z = a * a
-    far = 1.0 - _erfc(m, a, -z, m.full_like(a, 0.0))
+    far = 1.0 - _erfc(m, m.fma(a, _ERFC_SLOPE, 1.0), -z, m.full_like(a, 0.0))
     return m.copysign(m.select(a < 1.0, polynomial(m, z, polynomials.SINGLE_ERF) * a, far), x)
 
 
 def erfc(m: MathNamespace[Values], x: Values) -> Values:
     """Compute erfc(|x|), of negative numbers less than 2; beyond 9.34 it is 0."""
-    a = _within(m, m.abs(x), 0.0, _ERFC_END)
+    a = _at_most(m, m.abs(x), _ERFC_END)
     square = a * a
-    tail = _erfc(m, a, -square, m.fma(-a, a, square))
+    tail = _erfc(m, m.fma(a, _ERFC_SLOPE, 1.0), -square, m.fma(-a, a, square))
     zero = m.full_like(x, 0.0)
     return m.select(zero > x, 2.0 - tail, m.select(x > _ERFC_END, zero, tail))
+
+
+def gelu(m: MathNamespace[Values], x: Values) -> Values:
+    """Compute x erfc(-x / sqrt 2) / 2 = max(x, 0) - |x| erfc(|x| / sqrt 2) / 2, without cancellation; NaN of -inf.
+
+    |x| is bounded above 0 only, so that -inf is multiplied with an erfc of 0.
+    """
+    a = _at_most(m, m.abs(x), _GELU_END)
+    half = a * -0.5
+    square = half * a
+    divisor = m.fma(a, _ERFC_SLOPE * math.sqrt(0.5), 1.0)
+    tail = _erfc(m, divisor, square, m.fma(half, a, -square), _HALF_ERFC)
+    return m.fma(-m.abs(_at_most(m, x, _GELU_END)), tail, m.maximum(m.full_like(x, 0.0), x))
 
 
 def _beyond(m: MathNamespace[Values], x: Values, y: Values) -> Values:
     """Return y, or -0.0 where x is below -_FAR; NaN of -inf."""
     return m.select(m.full_like(x, -_FAR) > x, x * 0.0, y)
-
-
-def gelu(m: MathNamespace[Values], x: Values) -> Values:
-    """Compute x erfc(-x / sqrt 2) / 2 = max(x, 0) - |x| erfc(|x| / sqrt 2) / 2, without cancellation; NaN of -inf."""
-    a = _within(m, m.abs(x), 0.0, _FAR)
-    half = a * -0.5
-    square = half * a
-    tail = _erfc(m, a * math.sqrt(0.5), square, m.fma(half, a, -square))
-    return _beyond(m, x, m.fma(half, tail, m.select(m.full_like(x, 0.0) > x, m.full_like(x, 0.0), x)))
 
 
 def gelu_tanh(m: MathNamespace[Values], x: Values) -> Values:
@@ -159,8 +197,48 @@ def gelu_tanh(m: MathNamespace[Values], x: Values) -> Values:
     return _beyond(m, x, x / (_exp_of_any(m, inner) + 1.0))
 
 
+# ---- sin and cos --------------------------------------------------------------------------------------------------
+
+
+def _sine(m: MathNamespace[Values], x: Values, quarters: int) -> Values:
+    """Compute the sine of x + quarters pi / 2, |x| <= _MANY_TURNS.
+
+    Differences with the first two parts of n pi / 2 are exact: multiples of 2^-24 or of the last bit of x, below 1.
+    """
+    z = m.fma(x, 2.0 / math.pi, _SHIFT)
+    n = z - _SHIFT
+    r = x
+    for part in _HALF_PI:
+        r = m.fma(n, -part, r)
+    square = r * r
+    sine = m.fma(polynomial(m, square, polynomials.SINGLE_SIN) * square, r, r)
+    cosine = m.fma(polynomial(m, square, polynomials.SINGLE_COS), square, 1.0)
+    quadrant = m.bitcast(z, int32) + quarters
+    y = m.select((quadrant & 1) == 0, sine, cosine)
+    return m.bitcast(m.bitcast(y, int32) ^ ((quadrant & 2) << 30), float32)
+
+
+def _or_exact(
+    m: MathNamespace[Values], x: Values, y: Values, exact: Callable[[MathNamespace[Values], Values], Values]
+) -> Values:
+    """Return y, or exact(x) beyond _MANY_TURNS and of NaN."""
+    beyond = ~(m.abs(x) <= _MANY_TURNS)
+    return m.where_any(beyond, lambda: m.select(beyond, exact(m, x), y), y)
+
+
+def sin(m: MathNamespace[Values], x: Values) -> Values:
+    """Compute sin, -0.0 of -0.0."""
+    return _or_exact(m, x, _sine(m, x, 0), trigonometric.sin)
+
+
+def cos(m: MathNamespace[Values], x: Values) -> Values:
+    """Compute cos."""
+    return _or_exact(m, x, _sine(m, x, 1), trigonometric.cos)
+
+
+# ---- relaxed functions --------------------------------------------------------------------------------------------
+
 # lowest power first
-_RELAXED_EXP = (5.0000001201e-1, 1.6666665459e-1, 4.1665795894e-2, 8.3334519073e-3, 1.3981999507e-3, 1.9875691500e-4)
 _RELAXED_LOG = (
     3.3333331174e-1,
     -2.4999993993e-1,
@@ -176,21 +254,16 @@ _RELAXED_TANH = (-3.33332819422e-1, 1.33314422036e-1, -5.37397155531e-2, 2.06390
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
 
 
-def _power_of_two(m: MathNamespace[Values], n: Values) -> Values:
-    """Compute 2^n of an int32 in [-126, 127], by its bits."""
-    return m.bitcast((n + 127) << 23, float32)
-
-
 def relaxed_exp(m: MathNamespace[Values], x: Values) -> Values:
-    """Compute 2^n e^r with r = x - n ln 2, with 2^n as two factors: only the last can overflow or be denormal."""
-    x = m.select(x > 89.0, m.full_like(x, 89.0), x)
-    x = m.select(x < -104.0, m.full_like(x, -104.0), x)
-    n = m.round_even(x * 1.44269504088896341)
-    r = m.fma(n, -_LN2_LOW, m.fma(n, -_LN2_HIGH, x))
-    p = m.fma(polynomial(m, r, _RELAXED_EXP), r * r, r) + 1.0
-    rounded = m.convert(m.select(is_nan(m, n), m.full_like(n, 0.0), n), int32)  # of a NaN it is undefined
-    half = rounded >> 1
-    return p * _power_of_two(m, half) * _power_of_two(m, rounded - half)
+    """Compute 2^n 2^n e^r with r = x - 2 n ln 2: either factor is normal, and only the last product can overflow or be
+    denormal.
+    """
+    x = _within(m, x, -104.0, 89.0)
+    z = m.fma(x, 0.5 * _LOG2E, _MAGIC)
+    n = z - _MAGIC
+    r = m.fma(n, -2.0 * _LN2_LOW, m.fma(n, -2.0 * _LN2_HIGH, x))
+    scale = m.bitcast(m.bitcast(z, int32) << 23, float32)
+    return m.fma(polynomial(m, r, polynomials.SINGLE_WIDE_EXP), r, 1.0) * scale * scale
 
 
 def relaxed_log(m: MathNamespace[Values], x: Values) -> Values:
