@@ -1,4 +1,5 @@
-"""Writes src/opwright/scalar/numerics/polynomials.py: near-minimax polynomials, fitted with 60 digits by mpmath.
+"""Writes src/opwright/scalar/numerics/polynomials.py: near-minimax polynomials and quotients of two, fitted
+with 60 digits by mpmath.
 
 `python tests/compiler/make_polynomials.py` writes the file; test_mathematics.py checks that it is up to date.
 """
@@ -142,6 +143,43 @@ def fitted(name: str) -> tuple[list[float], float]:
         return [float(c) for c in result], float(error)
 
 
+TANH_END = mp.mpf("9.02")
+"""Where tanh is 1 in float32."""
+# name: (function of a square, the end of its argument, numbers of coefficients, what it is)
+QUOTIENTS: dict[str, tuple[Callable[[Any], Any], Any, tuple[int, int], str]] = {
+    "SINGLE_TANH": (_of_square(mp.tanh), TANH_END, (5, 5), "tanh(x) / (x q) of z = x^2, |x| <= 9.02, for float32 alone")
+}
+
+
+def fitted_quotient(name: str, nodes: int = 60, steps: int = 16) -> tuple[list[float], list[float], float]:
+    """The coefficients of a numerator and a denominator that begins with 1, and the relative error of the fit.
+
+    Least squares of p - f q at Chebyshev's nodes of x, weighted by the last denominator (Sanathanan and Koerner, 1963)
+    and by the last errors (Lawson, 1961), which ends near the minimax quotient.
+    """
+    with mp.workdps(DIGITS):
+        f, end, (above, below), _ = QUOTIENTS[name]
+        places = [((1 - mp.cos(mp.pi * (k + mp.mpf(0.5)) / nodes)) / 2) ** 2 for k in range(nodes)]
+        values = [f(s * end**2) for s in places]
+        weights, divisors, best = [mp.mpf(1)] * nodes, [mp.mpf(1)] * nodes, (mp.inf, [], [])
+        for _ in range(steps):
+            a, b = mp.matrix(nodes, above + below - 1), mp.matrix(nodes, 1)
+            for i, (s, value) in enumerate(zip(places, values)):
+                scale = weights[i] / (value * divisors[i])
+                row = [s**j for j in range(above)] + [-value * s**j for j in range(1, below)]
+                for j, entry in enumerate(row):
+                    a[i, j] = scale * entry
+                b[i] = scale * value
+            solution = list(mp.lu_solve(a.T * a, a.T * b))
+            p, q = solution[:above], [mp.mpf(1), *solution[above:]]
+            divisors = [mp.polyval(q[::-1], s) for s in places]
+            errors = [abs(mp.polyval(p[::-1], s) / d / v - 1) for s, d, v in zip(places, divisors, values)]
+            best = min(best, (max(errors), p, q), key=lambda candidate: candidate[0])
+            weights = [w * mp.sqrt(e / max(errors) + mp.mpf("1e-3")) for w, e in zip(weights, errors)]
+        error, p, q = best
+        return *([float(c / end ** (2 * j)) for j, c in enumerate(part)] for part in (p, q)), float(error)
+
+
 def two_over_pi(words: int = 10) -> list[int]:
     """The bits of 2 / pi behind the point, 32 a word."""
     with mp.workdps(200):
@@ -168,6 +206,10 @@ def text() -> str:
     for name, (_, _, _, _, what) in FITS.items():
         result, error = fitted(name)
         lines += [_assignment(name, list(map(repr, result))), f'"""{what}; within {error:.1e}."""', ""]
+    for name, (_, _, _, what) in QUOTIENTS.items():
+        p, q, error = fitted_quotient(name)
+        lines += [_assignment(name, list(map(repr, p))), _assignment(f"{name}_DIVISOR", list(map(repr, q)))]
+        lines += [f'"""{what}; within {error:.1e}."""', ""]
     lines += [
         _assignment("TWO_OVER_PI", [f"0x{word:08X}" for word in two_over_pi()]),
         '"""The bits of 2 / pi behind the point, 32 a word."""',

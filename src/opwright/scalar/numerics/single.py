@@ -34,11 +34,12 @@ _UNDERFLOW = -88.05  # -127 ln 2, rounded down
 _FLAT, _OVER = 87.3, 88.8  # 1 + exp of the negative of one is 1, exp of the other is inf
 _FAR = 14.0  # where gelu_tanh is not a normal number
 _ERFC_END = 9.34  # where erfc is not a normal number
+_TANH_END = 9.02  # where tanh is 1
 _GELU_END = 13.27  # where gelu is not a normal number: exp of half its square has the factor 2^-127, whose bits are 0
 _ERFC_SLOPE = 0.4  # of the t = 1 / (1 + 0.4 a) of polynomials.SINGLE_ERFC
 _HALF_ERFC = tuple(0.5 * c for c in polynomials.SINGLE_ERFC)
 _SHIFT = 1.5 * 2.0**23  # added to a number below 2^22, it leaves the nearest whole number in the lowest bits
-_HALF_PI = tuple(map(float.fromhex, ("0x1.922p+0", "-0x1.28p-18", "-0x1.778p-25", "0x1.68c234p-39")))
+_HALF_PI = tuple(map(float.fromhex, ("0x1.92p+0", "0x1.fb4p-12", "0x1.444p-24", "0x1.68c234p-39")))
 # parts of pi / 2: multiples of 2^-11, 2^-23, 2^-35, and the rest; products of the first three and n are exact
 _MANY_TURNS = 2.0**12  # beyond it n has more than 12 bits
 
@@ -133,9 +134,11 @@ def silu(m: MathNamespace[Values], x: Values) -> Values:
 
 
 def tanh(m: MathNamespace[Values], x: Values) -> Values:
-    """Compute t / (t + 2), t = exp(2 |x|) - 1; beyond 10 it is 1."""
-    t = _expm1(m, _at_most(m, m.abs(x), 10.0) * 2.0)
-    return m.copysign(t / (t + 2.0), x)
+    """Compute x p(x^2) / q(x^2), at most 1."""
+    x = _within(m, x, -_TANH_END, _TANH_END)
+    z = x * x
+    y = polynomial(m, z, polynomials.SINGLE_TANH) * x / polynomial(m, z, polynomials.SINGLE_TANH_DIVISOR)
+    return _within(m, y, -1.0, 1.0)
 
 
 def elu(m: MathNamespace[Values], x: Values, alpha: Values | float = 1.0) -> Values:
@@ -182,7 +185,7 @@ def gelu(m: MathNamespace[Values], x: Values) -> Values:
     square = half * a
     divisor = m.fma(a, _ERFC_SLOPE * math.sqrt(0.5), 1.0)
     tail = _erfc(m, divisor, square, m.fma(half, a, -square), _HALF_ERFC)
-    return m.fma(-m.abs(_at_most(m, x, _GELU_END)), tail, m.maximum(m.full_like(x, 0.0), x))
+    return m.fma(-m.abs(_at_most(m, x, _GELU_END)), tail, m.maximum(m.full_like(x, -0.0), x))
 
 
 def _beyond(m: MathNamespace[Values], x: Values, y: Values) -> Values:
@@ -227,8 +230,8 @@ def _or_exact(
 
 
 def sin(m: MathNamespace[Values], x: Values) -> Values:
-    """Compute sin, -0.0 of -0.0."""
-    return _or_exact(m, x, _sine(m, x, 0), trigonometric.sin)
+    """Compute sin; -0.0 stays."""
+    return _or_exact(m, x, m.select(x == 0.0, x, _sine(m, x, 0)), trigonometric.sin)
 
 
 def cos(m: MathNamespace[Values], x: Values) -> Values:
