@@ -2,7 +2,7 @@
 
 A slow machine is no failure, so hypothesis has no deadline (pytest-timeout has one). It draws the same examples in
 every run, so that a run says something about the change; OPWRIGHT_EXPLORE=1 draws new ones, and OPWRIGHT_THOROUGH=1
-four times as many (thorough.py). Both also draw constants of the package's sources: reading these takes a process 5 s,
+eight times as many (thorough.py). Both also draw constants of the package's sources: reading these takes a process 5 s,
 and other runs would draw other examples after each change. With OPWRIGHT_TESTS_AGAINST=tensorflow the tests that use
 `tf` run against TensorFlow itself, in an environment that has it: what they expect is then the peer's behaviour, and
 not ours written down. Tests marked `ours` are left out there.

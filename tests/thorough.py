@@ -22,8 +22,8 @@ LEAST = 4
 
 
 def examples(count: int) -> int:
-    """Return how many of `count` drawn examples a run tries: all if thorough, otherwise a quarter, at least four."""
-    return count if THOROUGH else min(count, max(LEAST, count // 4))
+    """Return how many of `count` drawn examples a run tries: all if thorough, otherwise an eighth, at least four."""
+    return count if THOROUGH else min(count, max(LEAST, count // 8))
 
 
 def some(items: Sequence[_Item]) -> Sequence[_Item]:

@@ -7,6 +7,7 @@ import pytest
 
 import opwright as ow
 from opwright.compiler.complex_parts import with_real_arithmetic
+from thorough import THOROUGH
 
 RNG = np.random.default_rng(5)
 NEAR = {"complex64": 2e-6, "complex128": 2e-15}
@@ -90,7 +91,7 @@ def test_logarithms():
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_transforms_of_rows(dtype):
     """Powers of two by stages, others by chirps, short ones in float32 by a matrix; cropped and padded rows."""
-    for n in (1, 2, 7, 16, 64, 97, 128, 360, 1000, 1024):
+    for n in (1, 2, 7, 16, 64, 97, 128, 360, 1000, 1024) if THOROUGH else (1, 7, 64, 97, 360):
         z, r = numbers((3, n), dtype), reals((3, n), dtype)
         check(lambda z: (ow.signal.fft(z), ow.signal.ifft(z)), z)
         check(lambda r, n=n: (ow.signal.rfft(r), ow.signal.irfft(ow.signal.rfft(r) * 2.0, [n])), r)

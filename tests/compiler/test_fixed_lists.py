@@ -248,7 +248,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(
-    ("program", "expected", "whole"), sampled([(*p, True) for p in WHOLE] + [(*p, False) for p in OTHERS])
+    ("program", "expected", "whole"), sampled([(*p, True) for p in WHOLE] + [(*p, False) for p in OTHERS], 4)
 )
 def test_lists_that_loops_fill(program, expected, whole):
     f = ow.function(program, jit_compile=True)

@@ -21,7 +21,7 @@ from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, convert, lookup, parametrised, quantize, row_scale
 from opwright.compiler.loops.ops import Depthwise
 from opwright.core.dtypes import as_dtype, float32, int8, int32, int64, uint8
-from thorough import crossed, examples
+from thorough import THOROUGH, crossed, examples, sampled
 
 RNG = np.random.default_rng(6)
 SUM = arg(0, int32)
@@ -55,7 +55,7 @@ def check(x, filter, window, multiplier=1, x_zero=0, filter_zero=0, constant=Tru
     np.testing.assert_array_equal(split(form, given, 3), got)
 
 
-@pytest.mark.parametrize(("size", "stride", "channels"), crossed((3, 5), (1, 2), (1, 2, 3, 5, 16, 17, 24, 67), every=3))
+@pytest.mark.parametrize(("size", "stride", "channels"), crossed((3, 5), (1, 2), (1, 2, 3, 5, 16, 17, 24, 67), every=7))
 def test_channels(size, stride, channels):
     pad = size // 2
     window = Window((size, size), (stride, stride), (1, 1), (pad, pad, pad, pad))
@@ -68,7 +68,7 @@ def test_images_of_one_column():
     """Test the windows that become rows: any stride, dilation and padding; tall windows are unchanged."""
     for high, stride, gap, (top, bottom) in ((9, 2, 1, (3, 4)), (3, 1, 4, (4, 4)), (25, 1, 1, (12, 12))):
         window = Window((high, 1), (stride, 2), (gap, 1), (top, bottom, 0, 0))
-        for channels in (1, 67):
+        for channels in (1, 67) if THOROUGH else (19,):
             check(drawn(np.int8, 2, 31, 1, channels), drawn(np.int8, high, 1, channels), window, x_zero=-7)
             check(drawn(np.uint8, 1, 31, 1, channels), drawn(np.uint8, high, 1, channels), window, 1, 131, 90)
 
@@ -105,7 +105,7 @@ ZEROS = [
 ]
 
 
-@pytest.mark.parametrize(("channels", "multiplier"), [(8, 4), (3, 2), (4, 24), (10, 3)])
+@pytest.mark.parametrize(("channels", "multiplier"), sampled([(8, 4), (3, 2), (4, 24), (10, 3)]))
 def test_several_outputs_of_a_channel(channels, multiplier):
     for window in (
         Window((3, 3), (1, 2), padding=(1, 1, 1, 1)),

@@ -82,7 +82,9 @@ def made(x, features, window, rounding, dtype=int8, groups=1):
 
 
 @pytest.mark.parametrize(
-    ("case", "dtype", "rounding"), crossed(range(len(CASES)), [int8, int4], ["symmetric", "asymmetric"]), ids=str
+    ("case", "dtype", "rounding"),
+    crossed(range(len(CASES)), [int8, int4], ["symmetric", "asymmetric"], every=4),
+    ids=str,
 )
 def test_rounded_rows(case, dtype, rounding):
     x, features, window = CASES[case]
@@ -212,7 +214,9 @@ BLOCKS = [
 """Rows, features, channels and blocks: of 32 channels, of 4, and of others that halved panels have."""
 
 
-@pytest.mark.parametrize(("sizes", "dtype", "stored"), crossed(BLOCKS, [int8, int4], [np.float16, np.float32]), ids=str)
+@pytest.mark.parametrize(
+    ("sizes", "dtype", "stored"), crossed(BLOCKS, [int8, int4], [np.float16, np.float32], every=4), ids=str
+)
 def test_scales_by_block(sizes, dtype, stored):
     rows, features, channels, blocks = sizes
     form, inputs, expected = by_blocks(rows, features, channels, blocks, dtype, stored)

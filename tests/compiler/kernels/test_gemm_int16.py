@@ -12,7 +12,7 @@ from opwright.compiler.loops.buffers import Buffer, Window
 from opwright.compiler.loops.expressions import apply, arg, convert, quantize
 from opwright.compiler.loops.ops import Contract
 from opwright.core.dtypes import float32, int4, int8, int16, int32, int64
-from thorough import sampled
+from thorough import crossed, sampled
 
 BIASED = apply("add", arg(0, int64), arg(1, int64))
 CASES = [  # shape of the input, features, window, groups
@@ -41,9 +41,9 @@ def made(x, features, window, groups, dtype, expr=BIASED, more=(), ends=False):
     return form, {source: xs}, sums(xs.astype(int), ws.astype(int), window, groups, out.shape) + bias
 
 
-@pytest.mark.parametrize(("x", "features", "window", "groups"), CASES, ids=range(len(CASES)))
-@pytest.mark.parametrize("dtype", [int8, int4], ids=lambda d: d.name)
-def test_sums(x, features, window, groups, dtype):
+@pytest.mark.parametrize(("case", "dtype"), crossed(range(len(CASES)), [int8, int4]), ids=str)
+def test_sums(case, dtype):
+    x, features, window, groups = CASES[case]
     form, inputs, expected = made(x, features, window, groups, dtype)
     actual = run(form, inputs)
     np.testing.assert_array_equal(actual, expected)

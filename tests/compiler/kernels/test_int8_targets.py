@@ -77,7 +77,7 @@ ROWS = rows(
 
 
 @on_targets
-@pytest.mark.parametrize("part", sampled(range(6)))
+@pytest.mark.parametrize("part", sampled(range(6), 3))
 def test_sums(name, part):
     for row in ROWS[part::6]:
         with ow.flags(target=name):
@@ -184,12 +184,13 @@ def test_sums_at_the_bounds(dtype, ends, bounded):
 
 
 @on_targets
-@pytest.mark.parametrize("epilogue", vectors.EPILOGUES)
+@pytest.mark.parametrize("epilogue", sampled(vectors.EPILOGUES))
 def test_epilogues(name, epilogue):
     with ow.flags(target=name):
         vectors.check_epilogue(epilogue, vectors.KINDS["rows"], 45)
 
 
+@pytest.mark.slow
 @on_targets
 def test_floats_that_are_rounded(name):
     with ow.flags(target=name):
@@ -197,6 +198,7 @@ def test_floats_that_are_rounded(name):
             hybrid.test_rounded_rows(case, int8, "asymmetric")
 
 
+@pytest.mark.slow
 @on_targets
 def test_scales_by_block(name):
     with ow.flags(target=name):
@@ -205,6 +207,7 @@ def test_scales_by_block(name):
             hybrid.test_scales_by_block((9, 21, 72, 3), int4, stored)
 
 
+@pytest.mark.slow
 @on_targets
 def test_depthwise(name):
     with ow.flags(target=name):

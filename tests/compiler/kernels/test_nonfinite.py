@@ -93,8 +93,7 @@ FEW_OR_ALL = pytest.mark.parametrize("sizes", ["some", pytest.param("all", marks
 
 
 @FEW_OR_ALL
-@pytest.mark.parametrize("values", VALUES)
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(("values", "known"), crossed(VALUES, [True, False]))
 def test_fully_connected(values: str, known: bool, sizes: str) -> None:
     rng = np.random.default_rng(1)
     all_rows, depths, columns = SIZES[sizes]
@@ -113,8 +112,7 @@ def test_fully_connected(values: str, known: bool, sizes: str) -> None:
 
 
 @FEW_OR_ALL
-@pytest.mark.parametrize("values", VALUES)
-@pytest.mark.parametrize(("turn_a", "turn_b"), [(False, False), (False, True), (True, False), (True, True)])
+@pytest.mark.parametrize(("values", "turn_a", "turn_b"), crossed(VALUES, [False, True], [False, True]))
 def test_matrix_products(values: str, turn_a: bool, turn_b: bool, sizes: str) -> None:
     rng = np.random.default_rng(2)
     all_rows, depths, all_columns = SIZES[sizes]
@@ -168,7 +166,7 @@ def _size(shape: tuple[int, ...], w: Window) -> tuple[int, int]:
     )
 
 
-@pytest.mark.parametrize(("values", "name"), crossed(VALUES, WINDOWS))
+@pytest.mark.parametrize(("values", "name"), crossed(VALUES, WINDOWS, every=4))
 def test_convolutions(values: str, name: str) -> None:
     rng, window = np.random.default_rng(3), WINDOWS[name]
     for channels, features in ((3, 5), (9, 17)) if values == "both" else ((3, 5),):
@@ -179,11 +177,13 @@ def test_convolutions(values: str, name: str) -> None:
         check(form, {b: x}, windowed(x, w, window, size))
 
 
-@pytest.mark.parametrize("values", ["infinity", "minus infinity", "NaN", "both"])
-@pytest.mark.parametrize(("channels", "features"), [(32, 32), (192, 192)])  # patches of 4x4 outputs, and of 2x2
-def test_convolutions_by_patches(values: str, channels: int, features: int) -> None:
+@pytest.mark.parametrize(  # channels and features: patches of 4x4 outputs, and of 2x2
+    ("values", "channels"), crossed(["infinity", "minus infinity", "NaN", "both"], [32, 192])
+)
+def test_convolutions_by_patches(values: str, channels: int) -> None:
     """Winograd's: outputs that do not see the infinity are what they are without it."""
     rng, window = np.random.default_rng(4), Window((3, 3), padding=(1, 1, 1, 1))
+    features = channels
     w = (rng.normal(size=(features, 3, 3, channels)) / 10).astype(F)
     x = rng.normal(size=(1, 9, 10, channels)).astype(F)
     x[0, 2, 3, : len(VALUES[values])] = VALUES[values]

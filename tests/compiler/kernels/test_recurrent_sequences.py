@@ -61,7 +61,7 @@ def assert_near(results: list[np.ndarray], expected: list[np.ndarray]) -> None:
         np.testing.assert_allclose(y, exact, rtol=1e-4, atol=2e-6 * max(1.0, np.abs(exact).max()))
 
 
-@pytest.mark.parametrize(("size", "threads"), crossed(SIZES, [1, 2]), ids=str)
+@pytest.mark.parametrize(("size", "threads"), crossed(SIZES, [1, 2], every=4), ids=str)
 def test_states_and_gradients_of_an_lstm(size: tuple[int, int, int], threads: int) -> None:
     steps, batch, units = size
     inputs = operands((steps, batch, 4 * units), (units, 4 * units), (batch, units), (batch, units))
@@ -81,7 +81,7 @@ def test_states_and_gradients_of_an_lstm(size: tuple[int, int, int], threads: in
     assert_near(results, [h, last_h, last_c, dx, dkernel, dh0, dc0])
 
 
-@pytest.mark.parametrize(("size", "threads"), crossed(SIZES, [1, 2]), ids=str)
+@pytest.mark.parametrize(("size", "threads"), crossed(SIZES, [1, 2], every=4), ids=str)
 def test_states_and_gradients_of_a_gru(size: tuple[int, int, int], threads: int) -> None:
     steps, batch, units = size
     inputs = operands((steps, batch, 3 * units), (units, 3 * units), (3 * units,), (batch, units))

@@ -13,6 +13,7 @@ from opwright.compiler.loops.expressions import apply, arg, convert, quantize, s
 from opwright.compiler.loops.ops import ArgReduce, Reduce
 from opwright.core import dtypes
 from opwright.core.dtypes import float32, int8, int32, uint8
+from thorough import crossed
 
 RNG = np.random.default_rng(3)
 SHAPES = [
@@ -146,22 +147,24 @@ def search(x, axis, kind, places=dtypes.int32):
     return ArgReduce(Buffer("y", places, shape), operand, axis, kind), {operand: x}
 
 
-@pytest.mark.parametrize("places", [dtypes.int32, dtypes.int64])
-@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.uint8, np.int32, np.bool_])
+SEARCHED = [
+    ((1,), 0),
+    ((5, 131), -1),
+    ((3, 1000), 1),
+    ((7, 33), 0),
+    ((2, 9, 5), 1),
+    ((300, 2), 0),
+    ((4, 9, 5), 2),
+    ((37, 16), 1),
+]
+
+
 @pytest.mark.parametrize(
-    ("shape", "axis"),
-    [
-        ((1,), 0),
-        ((5, 131), -1),
-        ((3, 1000), 1),
-        ((7, 33), 0),
-        ((2, 9, 5), 1),
-        ((300, 2), 0),
-        ((4, 9, 5), 2),
-        ((37, 16), 1),
-    ],
+    ("case", "dtype", "places"),
+    crossed(SEARCHED, [np.float32, np.int8, np.uint8, np.int32, np.bool_], [dtypes.int32, dtypes.int64], every=3),
 )
-def test_searches(shape, axis, dtype, places):
+def test_searches(case, dtype, places):
+    shape, axis = case
     x = RNG.integers(0, 100 if dtype is not np.bool_ else 2, shape).astype(dtype)  # equals
     for kind, of in (("max", np.argmax), ("min", np.argmin)):
         np.testing.assert_array_equal(both(*search(x, axis, kind, places)), of(x, axis))

@@ -11,6 +11,7 @@ from opwright.compiler.loops.domain_ops import Resize
 from opwright.compiler.loops.expressions import apply, arg, parametrised, quantize, scalar
 from opwright.core.dtypes import float32, int8, int16
 from opwright.scalar.fixed_point_layers import Sampling
+from thorough import crossed
 
 RNG = np.random.default_rng(10)
 MODES = [(False, False), (True, False), (False, True)]  # align_corners, half_pixel_centers
@@ -57,8 +58,7 @@ def resized(x, kind, sizes, mode, expr):
     return got
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("channels", [1, 3, 16, 37])
+@pytest.mark.parametrize(("channels", "mode"), crossed([1, 3, 16, 37], MODES))
 def test_bilinear(channels, mode):
     for size, sizes in SIZES:
         x = RNG.standard_normal((2, *size, channels)).astype(np.float32)
@@ -96,8 +96,7 @@ def test_bilinear_of_int16(channels, mode):
         np.testing.assert_array_equal(actual, expected)
 
 
-@pytest.mark.parametrize("mode", [*MODES, (True, True)])
-@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.int16, np.int64])
+@pytest.mark.parametrize(("dtype", "mode"), crossed([np.float32, np.int8, np.int16, np.int64], [*MODES, (True, True)]))
 def test_nearest(dtype, mode):
     for size, sizes in SIZES:
         for channels in (1, 5, 70):
@@ -112,9 +111,9 @@ def test_nearest(dtype, mode):
             np.testing.assert_array_equal(got, x[:, at[0][:, None], at[1]])
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.uint8])
-@pytest.mark.parametrize("channels", [1, 3, 21])
+@pytest.mark.parametrize(
+    ("channels", "dtype", "mode"), crossed([1, 3, 21], [np.float32, np.int8, np.uint8], MODES, every=3)
+)
 def test_rows_interpolated_first_have_the_bits_of_single_pixels(channels, dtype, mode):
     """A part of a wider array is computed pixel by pixel, a dense one by lines."""
     for size, sizes in SIZES:

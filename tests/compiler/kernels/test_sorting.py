@@ -41,6 +41,7 @@ def drawn(dtype, shape, ties):
         [False, True],
         [False, True],
         ["last", "infinite"],
+        every=4,
     ),
 )
 @each_row("shape, k", [((1,), 1), ((6, 37), 1), ((3, 200), 20), ((2, 65), 65), ((1000,), 7), ((2, 700), 600)])

@@ -7,7 +7,7 @@ import opwright as ow
 from opwright.compiler import partitioner
 from opwright.compiler.lowering.registry import MODULES
 from opwright.ops.sequence.gru import DynamicGru
-from thorough import crossed
+from thorough import crossed, sampled
 
 RNG = np.random.default_rng(11)
 
@@ -116,7 +116,10 @@ def test_pools_of_nan(volume, inside):
 @pytest.mark.parametrize(
     ("pool", "padding", "window"),
     crossed(
-        [ow.nn.max_pool2d, ow.nn.avg_pool2d], ["SAME", "VALID"], [(3, 2), (3, 1), (2, 3), ((2, 3), (1, 2)), (5, 2)]
+        [ow.nn.max_pool2d, ow.nn.avg_pool2d],
+        ["SAME", "VALID"],
+        [(3, 2), (3, 1), (2, 3), ((2, 3), (1, 2)), (5, 2)],
+        every=4,
     ),
 )
 def test_gradients_of_pools_that_overlap(pool, padding, window):
@@ -169,6 +172,7 @@ def test_gradients_of_tiles(multiples):
             (2, 3, 1, "VALID"),
             (1, 1, 1, "SAME"),
         ],
+        every=4,
     ),
     ids=str,
 )
@@ -301,7 +305,7 @@ EQUATIONS = [
 ]
 
 
-@pytest.mark.parametrize("equation", EQUATIONS)
+@pytest.mark.parametrize("equation", sampled(EQUATIONS))
 def test_contractions_of_labels(equation):
     """Test results against NumPy in float64."""
     terms = equation.partition("->")[0].replace("...", "e").split(",")
@@ -419,8 +423,9 @@ def test_gradients_of_the_largest_elements():
     assert ran & {"UnsortedSegmentSum", "ScatterNd"}
 
 
-@pytest.mark.parametrize("kind", ["max", "min", "prod", "mean", "sqrt_n", "sum"])
-@pytest.mark.parametrize("dtype", [ow.int32, ow.int64], ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize(
+    ("kind", "dtype"), crossed(["max", "min", "prod", "mean", "sqrt_n", "sum"], [ow.int32, ow.int64])
+)
 def test_reductions_of_unsorted_segments_and_their_gradients(kind, dtype):
     """Test rows that are in no segment, a segment without rows, and equal extremes."""
     x, ids = f32(9, 4), ow.constant([3, 0, -1, 0, 2, 2, 3, -1, 0], dtype)
