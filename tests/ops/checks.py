@@ -433,14 +433,14 @@ def traced_equals_eager(row: Case) -> None:
 
 
 def in_turn(row: Case) -> bool:
-    """Whether a row is the first of its key or every second after that; every one is in a thorough run."""
-    return THOROUGH or row.number % 2 == 0
+    """Whether a row is the first of its key or every fourth after that; every one is in a thorough run."""
+    return THOROUGH or row.number % 4 == 0
 
 
 def in_pairs(row: Case) -> bool:
-    """Whether a row is one of the first two of its key or every second two after that, with which both ways of
+    """Whether a row is one of the first two of its key or every fourth two after that, with which both ways of
     `_in_turn` occur; every one is in a thorough run."""
-    return THOROUGH or row.number % 4 < 2
+    return THOROUGH or row.number % 8 < 2
 
 
 def _in_turn(row: Case) -> tuple[bool, ...]:

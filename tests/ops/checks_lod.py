@@ -60,7 +60,13 @@ def _reads_offsets(row: Case) -> bool:
 
 
 @checks.check(
-    lambda row: works(row) and not is_random(row) and any(map(_is_rows, row.inputs)) and not _reads_offsets(row)
+    lambda row: (
+        checks.in_pairs(row)
+        and works(row)
+        and not is_random(row)
+        and any(map(_is_rows, row.inputs))
+        and not _reads_offsets(row)
+    )
 )
 def takes_lod(row: Case) -> None:
     """With a LoD on one input the numbers are the same, and a result that has it has the rows it speaks of."""
@@ -91,7 +97,13 @@ def _tensors(result: Any) -> list[Any]:
 
 
 @checks.check(
-    lambda row: works(row) and not is_random(row) and any(map(_has_own_rows, row.inputs)) and not _reads_offsets(row)
+    lambda row: (
+        checks.in_pairs(row)
+        and works(row)
+        and not is_random(row)
+        and any(map(_has_own_rows, row.inputs))
+        and not _reads_offsets(row)
+    )
 )
 def rows_under_a_lod_are_by_position(row: Case) -> None:
     """Where the LoD stays, another first row of the input changes no other row of the result."""

@@ -23,7 +23,7 @@ from opwright.ops import dispatch, registry
 from opwright.ops.autodiff import OpRecord
 from opwright.ops.indexed_slices import IndexedSlices
 from opwright.ops.tensor import tensor_identity
-from thorough import sampled
+from thorough import some
 
 WITH_GRADIENT = sorted(name for name, op in registry.catalogue().items() if op.gradient_rule is not None)
 CALLS = 12  # of one operator
@@ -121,10 +121,10 @@ def run(op: Any, call: Called) -> list[np.ndarray | None] | None:
         return None
 
 
-@each_row("name", sampled(WITH_GRADIENT), by=lambda name: name[:1])
+@each_row("name", WITH_GRADIENT, by=lambda name: name[:1])
 def test_outlines_give_the_same_gradient(name: str) -> None:
     op = registry.get(name)
-    for call in calls().get(name, ()):
+    for call in some(calls().get(name, ())):
         kept = run(op, call)
         if kept is not None:
             light = OpRecord.light(op, call.bound, call.structure, call.identities, call.outputs)

@@ -7,6 +7,8 @@ Lives here: one table for both, gradients, errors at run time, static shapes.  N
 import numpy as np
 import pytest
 
+from thorough import crossed
+
 X = np.random.default_rng(3).normal(size=(3, 2, 4)).astype(np.float32)
 
 
@@ -135,8 +137,7 @@ def called(tf, function, shape, *numbers):
     return [traced(tf.constant(X), tf.constant(n)).numpy() for n in numbers]
 
 
-@pytest.mark.parametrize("known", RANKS)
-@pytest.mark.parametrize("name", [*FLOATING, *WHOLE])
+@pytest.mark.parametrize(("name", "known"), crossed([*FLOATING, *WHOLE], RANKS))
 def test_an_axis_that_only_the_run_knows(tf, name, known):
     function, expected = {**FLOATING, **WHOLE}[name]
     numbers = (0, 1, -1)

@@ -19,6 +19,7 @@ import sequence_oracles as by_loop
 import opwright as ow
 from each_row import each_row
 from opwright import sequence as seq
+from thorough import crossed
 
 PATTERNS = json.loads((Path(__file__).parent / "data" / "sequence_examples.json").read_text("utf-8"))["lengths"]
 D = 2
@@ -209,8 +210,7 @@ def listed(result: Any) -> list[Any]:
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
-@pytest.mark.parametrize("traced", [False, True], ids=["eager", "traced"])
-@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize(("name", "traced"), crossed(OPERATORS, [False, True]))
 @each_row("lengths", PATTERNS)
 def test_pattern(lengths: list[int], name: str, traced: bool) -> None:
     check_pattern(lengths, name, traced)

@@ -15,6 +15,7 @@ from opwright import sequence as seq
 from opwright.ops.nn.gru import GRUSequence
 from opwright.ops.nn.lstm import LSTMSequence
 from opwright.ops.sequence import segments
+from thorough import crossed
 
 OFFSETS = np.array([0, 3, 3, 4, 9])
 
@@ -23,9 +24,9 @@ def numbers(seed, *shape):
     return np.random.default_rng(seed).uniform(-1.0, 1.0, shape)
 
 
-@pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("gate", by_loop.ACTIVATIONS)
-@pytest.mark.parametrize("other", ["tanh", "sigmoid", "identity"])
+@pytest.mark.parametrize(
+    ("other", "gate", "reverse"), crossed(["tanh", "sigmoid", "identity"], by_loop.ACTIVATIONS, [False, True], every=3)
+)
 def test_lstm_gradients(gate, other, reverse):
     """Of hidden and cell, by each activation; relu away from its corner, as far as seeds go."""
     d, n = 2, len(OFFSETS) - 1
@@ -46,9 +47,10 @@ def test_lstm_gradients(gate, other, reverse):
         np.testing.assert_allclose(dx.numpy(), expected, 1e-6, 1e-8, err_msg=str(k))
 
 
-@pytest.mark.parametrize("origin", [False, True])
-@pytest.mark.parametrize("gate", ["sigmoid", "tanh", "identity"])
-@pytest.mark.parametrize("activation", ["tanh", "sigmoid", "identity"])
+@pytest.mark.parametrize(
+    ("activation", "gate", "origin"),
+    crossed(["tanh", "sigmoid", "identity"], ["sigmoid", "tanh", "identity"], [False, True], every=3),
+)
 def test_gru_gradients(gate, activation, origin):
     d, n = 2, len(OFFSETS) - 1
     inputs = [0.4 * numbers(k, *shape) for k, shape in enumerate([(9, 3 * d), (d, 3 * d), (1, 3 * d), (n, d)])]
@@ -123,8 +125,7 @@ RECURRENT_SHAPES = {  # shapes of the operands, for steps, batch and units
 }
 
 
-@pytest.mark.parametrize("steps", [0, 1, 4])
-@pytest.mark.parametrize("layer", RECURRENT_SHAPES, ids=lambda op: op.name)
+@pytest.mark.parametrize(("layer", "steps"), crossed(RECURRENT_SHAPES, [0, 1, 3]), ids=str)
 def test_second_derivatives_of_sequences_of_one_length(layer, steps):
     """The gradients of a function of first gradients, against differences of these."""
     shapes = RECURRENT_SHAPES[layer](steps, 2, 3)

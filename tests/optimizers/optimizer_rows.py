@@ -1,12 +1,15 @@
 """The table of optimizers with options, and a course of gradients to run each on.
 
-Lives here: `ROWS`, `problem`, `check`.
+Lives here: `ROWS`, `SAMPLED`, `problem`, `check`.
 Not here: the formulas (optimizer_oracles.py), the tests (test_optimizers_updates.py, test_optimizers_compiled.py).
 """
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
+
+from thorough import crossed
 
 STEPS = 12
 RATE = 0.0625  # a power of two, so that the float32 learning rate is this number exactly
@@ -58,6 +61,11 @@ COMMON = [
 ROWS = [(name, options) for name, rows in OWN.items() for options in rows] + [
     (name, options) for name in ("SGD", "Adam", "Nadam") for options in COMMON
 ]
+SAMPLED = [
+    *(pytest.param(row) for row in ROWS if row[1] in OWN[row[0]]),
+    *(pytest.param(p.values, marks=p.marks) for p in crossed(("SGD", "Adam", "Nadam"), COMMON, every=3)),
+]
+"""The rows as parameters; an option that all optimizers have is quick with one of them."""
 
 
 def label(row):

@@ -14,6 +14,7 @@ from make_sparse_numbers import FILE, KEPT, KERAS, START, STEPS, TORCH
 
 import opwright as ow
 from opwright import optimizers
+from thorough import crossed
 
 MAKERS = {
     "SGD": lambda: optimizers.SGD(0.25),
@@ -114,11 +115,11 @@ def stepper(optimizer, variable, traced):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "traced"),
-    [("float32", False), ("float32", True), ("float64", False), ("float16", False), ("bfloat16", False)],
+    ("name", "form"),
+    crossed(MORE, [("float32", False), ("float32", True), ("float64", False), ("float16", False), ("bfloat16", False)]),
 )
-@pytest.mark.parametrize("name", MORE)
-def test_bits_are_those_of_the_dense_update(name, dtype, traced):
+def test_bits_are_those_of_the_dense_update(name, form):
+    dtype, traced = form
     exact = "clip" not in name  # norms are sums of other zeros
     rng = np.random.default_rng(7)
     start = rng.normal(size=(40, 3))

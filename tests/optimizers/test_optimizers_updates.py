@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from optimizer_oracles import descend
-from optimizer_rows import OWN, RATE, ROWS, SCHEDULE_FREE, STEPS, check, label, problem
+from optimizer_rows import OWN, RATE, SAMPLED, SCHEDULE_FREE, STEPS, check, label, problem
 
 import opwright as ow
 from opwright import optimizers
@@ -32,7 +32,7 @@ def run(optimizer, start, steps, dtype, traced=False):
     return course, variables
 
 
-@pytest.mark.parametrize("row", ROWS, ids=label)
+@pytest.mark.parametrize("row", SAMPLED, ids=label)
 @pytest.mark.parametrize("traced", [False, True], ids=["eager", "traced"])
 def test_steps_follow_the_formula_in_float64(row, traced):
     name, options = row
@@ -52,7 +52,7 @@ LARGE = ((150, 250), (40000,), (1, 3, 3001), (2,))
 """Shapes of variables that steps update in place, in blocks with a smaller last one, and of a small variable."""
 
 
-@pytest.mark.parametrize("row", ROWS, ids=label)
+@pytest.mark.parametrize("row", SAMPLED, ids=label)
 def test_large_variables_are_updated_in_place_by_the_same_formula(row):
     name, options = row
     start, steps = problem(4, shapes=LARGE)
@@ -119,7 +119,7 @@ def test_gradients_are_broadcast_to_the_variable_and_others_refused(shape):
     np.testing.assert_array_equal(v.numpy(), before)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=label)
+@pytest.mark.parametrize("row", SAMPLED, ids=label)
 def test_steps_follow_the_formula_in_float32(row):
     name, options = row
     start, steps = problem()

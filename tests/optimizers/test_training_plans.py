@@ -26,6 +26,7 @@ from opwright.compiler import memory, native_plan, update_regions
 from opwright.compiler.native import executor
 from opwright.compiler.native.image import runs_images
 from opwright.core.errors import ResourceExhaustedError
+from thorough import sampled
 
 RATE = 0.0625
 X = np.random.default_rng(0).normal(size=(40, 70)).astype("f4")
@@ -92,7 +93,7 @@ def course(name, options, steps=3):
     return [v.numpy() for v in (*variables, *optimizer.variables)], report(step, x)
 
 
-@pytest.mark.parametrize(("name", "options"), OPTIONS, ids=[f"{n}-{'-'.join(o)}" for n, o in OPTIONS])
+@pytest.mark.parametrize(("name", "options"), sampled(OPTIONS, 3), ids=[f"{n}-{'-'.join(o)}" for n, o in OPTIONS])
 def test_a_step_is_one_native_call_with_the_bits_of_two(name, options, monkeypatch):
     together, text = course(name, options)
     with monkeypatch.context() as context:
