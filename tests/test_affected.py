@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from affected import affected, imported
 
 HERE = Path(__file__).parent
@@ -17,6 +19,7 @@ def test_tests_of_a_changed_module_and_of_its_importers():
     assert "tracing/test_loops.py" not in result
 
 
+@pytest.mark.slow
 def test_a_changed_test_is_selected_and_others_are_not():
     assert names("tests/test_affected.py", "docs/index.md") == {"test_affected.py"}
 

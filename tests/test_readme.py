@@ -54,14 +54,18 @@ for folder in sys.argv[1:]:
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", flags=re.M | re.S)
 """A code block of a page and, where it prints, the block of its output."""
 END_OF_BLOCK = "\x1e"
+LONG = {"c_operators", "convert", "custom_operators", "devices", "distribute", "libraries", "quantization", "tutorial"}
+"""Pages whose blocks take a second or more."""
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize("part", range(2))
-def test_blocks_of_the_docs_print_their_outputs(part, tmp_path):
+@pytest.mark.parametrize("long", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["short", "long"])
+def test_blocks_of_the_docs_print_their_outputs(long, tmp_path):
     """Each page runs in a process of its own, a child of one that has imported the package."""
     outputs = {}
-    for page in [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"][part::2]:
+    for page in [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]:
+        if (page.stem in LONG) != long:
+            continue
         text, folder = page.read_text("utf-8"), tmp_path / page.stem
         blocks = BLOCK.findall(text)
         if not blocks or (any("build_custom_ops" in block for block, _ in blocks) and shutil.which("cc") is None):

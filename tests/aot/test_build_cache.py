@@ -9,6 +9,7 @@ import opwright as ow
 from opwright import aot
 from opwright.aot import libraries
 from opwright.core import terminal_progress
+from thorough import sampled
 
 
 def network(factor=2.0):
@@ -40,7 +41,9 @@ def contents(folder):
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"weights": "file", "threads": True}, {"format": "zephyr"}, {"target": "wasm32-simd128"}, {"cpu": "v2,v3"}],
+    sampled(
+        [{}, {"format": "zephyr"}, {"weights": "file", "threads": True}, {"target": "wasm32-simd128"}, {"cpu": "v2,v3"}]
+    ),
     ids=str,
 )
 def test_a_second_build_plans_nothing_and_writes_the_same(settings, planned, tmp_path):

@@ -62,7 +62,7 @@ def test_memory_and_times_are_of_the_steps(built):
 
 
 @pytest.mark.skipif(not shutil.which("nm"), reason="needs nm")
-@pytest.mark.parametrize("target", ["host", "armv7-neon"])
+@pytest.mark.parametrize("target", ["host", pytest.param("armv7-neon", marks=pytest.mark.slow)])
 def test_sizes_of_functions_equal_the_output_of_nm(target, built, tmp_path):
     library = aot.build(network(), target, tmp_path, name="net", format="object")
     path = library.folder / "net.o"

@@ -113,7 +113,7 @@ def test_the_keyword_model_in_c_computes_the_same_integers(model, features, tmp_
 
 @has_gcc
 @pytest.mark.parametrize(
-    "operator", sampled(["SVDF INT8", "SOFTMAX FLOAT32", "RFFT2D", "GATHER INT32", "TFLite_Detection_PostProcess"])
+    "operator", sampled(["SVDF INT8", "SOFTMAX FLOAT32", "RFFT2D", "GATHER INT32", "TFLite_Detection_PostProcess"], 3)
 )
 def test_operators_in_c(operator, tmp_path):
     single = next(single_operators.singles(operator))

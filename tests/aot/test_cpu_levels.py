@@ -92,6 +92,7 @@ def test_each_level_is_the_library_of_its_target(tmp_path):
     np.testing.assert_array_equal(chosen, scores[best])
 
 
+@pytest.mark.slow
 @has_compiler
 @pytest.mark.skipif(not shutil.which("qemu-x86_64"), reason="needs qemu-x86_64")
 def test_the_highest_level_of_x86_processors(tmp_path):

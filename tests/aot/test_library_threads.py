@@ -88,7 +88,7 @@ def test_the_example_has_a_pool_of_threads(compiler, network, library):
 
 
 @has_gcc
-@pytest.mark.parametrize("flags", [["-O2"], ["-O1", "-fsanitize=thread"]])
+@pytest.mark.parametrize("flags", [pytest.param(["-O2"], marks=pytest.mark.slow), ["-O1", "-fsanitize=thread"]])
 def test_c_source_runs_on_threads(flags, network, tmp_path):
     content, feeds, expected = network
     aot.build(content, out=tmp_path, name="net", format="c", threads=True)

@@ -33,7 +33,7 @@ def conversion(*functions: Any) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "row", [pytest.param(r, marks=pytest.mark.slow if i % 10 else ()) for i, r in enumerate(ROWS)], ids=str
+    "row", [pytest.param(r, marks=pytest.mark.slow if i % 20 else ()) for i, r in enumerate(ROWS)], ids=str
 )
 def test_branches_and_loops_run_in_machine_code(row: Case, tmp_path: Path) -> None:
     content, feeds = converted(row), [np.asarray(x) for x in row.inputs]
@@ -256,7 +256,11 @@ class Regression(ow.Module):
         return {"y": ow.atan(x + self.offset, name="Atan")}
 
 
-@pytest.mark.parametrize("optimizer", [ow.optimizers.SGD(0.05), ow.optimizers.Adam(0.01)], ids=["sgd", "adam"])
+@pytest.mark.parametrize(
+    "optimizer",
+    [pytest.param(ow.optimizers.SGD(0.05), marks=pytest.mark.slow), ow.optimizers.Adam(0.01)],
+    ids=["sgd", "adam"],
+)
 def test_a_training_step_with_a_custom_operator_is_a_library(optimizer: Any, tmp_path: Path) -> None:
     model = Regression(optimizer)
     functions = {"train": model.train, "predict": model.predict}
@@ -306,22 +310,22 @@ def feeds_of(batch: int, length: int) -> list[np.ndarray]:
 def test_sizes_within_bounds(tmp_path: Path) -> None:
     """Every size has the interpreter's bits; those outside are a status; the plans share weights."""
     _, content = open_sizes()
-    bounds = {"batch": (1, 3), "x:1": (2, 5)}
+    bounds = {"batch": (1, 2), "x:1": (2, 4)}
     library = aot.build(content, out=tmp_path, name="sized", bounds=bounds)
     run = aot.load(tmp_path)
-    for batch in (3, 1, 2):
-        for length in (5, 2, 3, 4):
+    for batch in (2, 1):
+        for length in (4, 2, 3):
             feeds = feeds_of(batch, length)
             with ow.flags(background=False):
                 expected = ow.lite.Interpreter(model_content=content).get_signature_runner()(x=feeds[0], scale=feeds[1])
             for name, value in run(*feeds).items():
                 np.testing.assert_array_equal(value, expected[name], err_msg=f"{batch} {length} {name}")
     assert library.weights < 2.5 * 4 * 6 * 70  # as floats and as a kernel packs them
-    for batch, length in ((4, 2), (1, 1), (1, 6)):
+    for batch, length in ((3, 2), (1, 1), (1, 5)):
         with pytest.raises(InvalidArgumentError, match="outside of its bounds"):
             run(*feeds_of(batch, length))
     with pytest.raises(InvalidArgumentError, match="does not match"):
-        run(feeds_of(2, 2)[0], feeds_of(3, 2)[1])
+        run(feeds_of(2, 2)[0], feeds_of(1, 2)[1])
 
 
 @pytest.mark.slow

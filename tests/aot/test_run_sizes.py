@@ -305,6 +305,7 @@ def test_ranges_of_floats_have_bounds(tmp_path):
         run(np.array([0, 41, 1], np.float32))
 
 
+@pytest.mark.slow
 @has_gcc
 def test_branches_and_iterations_in_c_source(branching, growing, tmp_path):
     aot.build(branching, out=tmp_path / "b", name="m", format="c")

@@ -24,7 +24,9 @@ def printed_by(program, folder, *arguments):
 
 @has_compiler
 @pytest.mark.parametrize(
-    ("kind", "standard"), [("lib", "-std=c99"), ("lib", "-std=c17"), ("c", "-std=c11")], ids=["lib-99", "lib-17", "c"]
+    ("kind", "standard"),
+    [("lib", "-std=c99"), pytest.param("lib", "-std=c17", marks=pytest.mark.slow), ("c", "-std=c11")],
+    ids=["lib-99", "lib-17", "c"],
 )
 def test_the_example_maps_the_file(kind, standard, tmp_path):
     content, image = network()

@@ -75,7 +75,7 @@ class Numbers:
     range = range
 
 
-@pytest.mark.parametrize(("loop", "blocks", "jump"), sampled(ROWS))
+@pytest.mark.parametrize(("loop", "blocks", "jump"), sampled(ROWS, 4))
 def test_jumps_leave_blocks_as_in_python(tf, tmp_path, loop, blocks, jump):
     path = tmp_path / "program.py"  # a file: the rewriting reads the source
     text = program(loop, blocks, jump)

@@ -15,6 +15,7 @@ import pytest
 import opwright as ow
 from opwright import distribute
 from opwright.distribute import executors, pools
+from thorough import crossed
 
 
 @pytest.mark.parametrize("name", ["", "thread", "threads:", "threads:0", "threads:x", "processes:-1", "http://host:1"])
@@ -173,8 +174,7 @@ def path(tmp_path_factory):
     return file
 
 
-@pytest.mark.parametrize("ordered", [True, False])
-@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize(("end", "ordered"), crossed(ENDS, [True, False]))
 def test_an_executor_that_its_owner_ends_is_an_error_at_once(end, ordered, path):
     create, action, message = ENDS[end]
     executor = create()

@@ -19,7 +19,7 @@ import opwright as ow
 from opwright import distribute
 from opwright.core import flags
 from opwright.distribute import executors, slots, task_size, worker
-from thorough import sampled
+from thorough import crossed, sampled
 
 KILLS = hasattr(signal, "SIGKILL")
 
@@ -326,8 +326,9 @@ def check_wide(results, count=120):
     np.testing.assert_allclose(list(results), kit.meaning(rows), rtol=1e-5)
 
 
-@pytest.mark.parametrize("executor", [kit.forked, kit.forked_pool])
-@pytest.mark.parametrize("source", ["array", "list", "generator", "load"])
+@pytest.mark.parametrize(
+    ("source", "executor"), crossed(["array", "list", "generator", "load"], [kit.forked, kit.forked_pool])
+)
 def test_arrays_through_shared_memory(wide, source, executor):
     rows = [kit.wide_row(i) for i in range(120)]
     elements = {"array": np.stack(rows), "list": rows, "generator": (row for row in rows), "load": range(120)}[source]
@@ -466,8 +467,7 @@ def test_a_saved_model_has_the_threads_of_a_run():
 
 
 @pytest.mark.skipif(not KILLS, reason="needs SIGKILL")
-@pytest.mark.parametrize("ordered", [True, False])
-@pytest.mark.parametrize("executor", [kit.forked, kit.forked_pool])
+@pytest.mark.parametrize(("executor", "ordered"), crossed([kit.forked, kit.forked_pool], [True, False]))
 def test_batches_of_a_killed_worker_run_again(path, tmp_path, ordered, executor):
     items = [(i, str(tmp_path / str(i)) if i in (9, 60) else "") for i in range(100)]
     job = distribute.map(path, items, executor, batch=4, ordered=ordered, load=kit.row_or_death_once)

@@ -333,7 +333,7 @@ def test_datasets_in_different_orders_are_refused():
 RESTS = {"x": X[:25], "y": Y[:25], "batch_size": 24}  # a batch of 24 and one of 1
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_workers_without_examples_count_nothing(size):
     """In the last batch of an epoch one worker has the only example: weights, losses and metrics of one process."""
     models = [compiled(perceptron()) for _ in range(size)]

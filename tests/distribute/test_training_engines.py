@@ -57,6 +57,7 @@ def mpiexec(count, folder, *arguments):
     return 0, ([result[f"arr_{i}"] for i in range(len(result.files) - 2)], result["losses"], int(result["size"])), ""
 
 
+@pytest.mark.slow
 def test_two_processes_of_mpi_train_as_one(paths, alone, tmp_path):
     status, result, output = mpiexec(2, tmp_path)
     assert status == 0, output

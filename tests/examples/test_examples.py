@@ -27,7 +27,11 @@ def loaded(name):
     return module
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, marks=pytest.mark.slow if p.stem == "layer_norm" else ()) for p in sorted(EXAMPLES.glob("*.py"))],
+    ids=lambda p: p.stem,
+)  # layer_norm takes time by its many runs
 def test_it_runs_as_it_stands(path, tmp_path):
     done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=200, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -79,6 +79,7 @@ struct {
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (shutil.which("g++") and shutil.which("gcc")), reason="needs cc: gcc and g++")
 def test_the_sketch_classifies(tmp_path):
     """Arduino compiles a sketch as C++ after Arduino.h, and all sources in src of its libraries."""
@@ -101,6 +102,7 @@ def test_the_sketch_classifies(tmp_path):
         assert float(score) == pytest.approx(scores(picture(side)).max(), abs=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (shutil.which("cmake") and shutil.which("cc")), reason="needs cmake and cc")
 def test_the_c_program_classifies_with_both_libraries(tmp_path):
     build_models(str(tmp_path / "libraries"))

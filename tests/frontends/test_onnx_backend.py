@@ -106,6 +106,7 @@ def of_unknown_sizes(case):
     return dataclasses.replace(case, model=model, model_dir=None, data_sets=sets)
 
 
+@pytest.mark.slow
 def test_images_of_unknown_sizes():
     every = onnx_backend.node_cases("averagepool", "convtranspose", "maxpool", "pad", "resize")
     selected = [c for c in every if re.match(OF_UNKNOWN_SIZES, c.name)]

@@ -87,7 +87,7 @@ def exported(row):
     return concrete, arrays
 
 
-@pytest.mark.parametrize("step", [pytest.param(3, marks=pytest.mark.slow), 24])
+@pytest.mark.parametrize("step", [pytest.param(3, marks=pytest.mark.slow), 45])
 @pytest.mark.filterwarnings("ignore")
 def test_operators_of_the_tables(step):
     wrong, count = [], 0

@@ -17,6 +17,7 @@ from benchmarks import training_models
 from benchmarks.workloads import WORKLOADS, batch_of
 
 import opwright as ow
+from thorough import crossed
 
 RTOL = 1e-4
 """Relative error of a loss; steps after the tenth amplify roundings, and are held to ten times as much."""
@@ -122,9 +123,17 @@ def agree(actual: np.ndarray, exact: np.ndarray) -> None:
     np.testing.assert_allclose(actual[FEW:], exact[FEW:], 10 * RTOL)
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in training_models.MODELS]
+    ("name", "way"),
+    [
+        *crossed(QUICK, WAYS),
+        *[
+            pytest.param(n, way, marks=pytest.mark.slow)
+            for n in training_models.MODELS
+            if n not in QUICK
+            for way in WAYS
+        ],
+    ],
 )
 def test_ten_steps(name, way):
     agree(WAYS[way](name, FEW), expected(name, FEW))

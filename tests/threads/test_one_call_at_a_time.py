@@ -19,6 +19,7 @@ from lite_kit import Build
 import opwright as ow
 from opwright import lite
 from opwright.core.errors import OpError
+from thorough import crossed
 
 SIZE = 512  # three products of such matrices take some milliseconds
 X = np.random.default_rng(0).standard_normal((SIZE, SIZE), dtype=np.float32) / SIZE
@@ -101,8 +102,7 @@ CALLS: dict[str, Callable[[lite.Interpreter, int, int], Any]] = {
 }
 
 
-@pytest.mark.parametrize("make", [short, long, reference])
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(("call", "make"), crossed(CALLS, [short, long, reference], every=3))
 def test_a_call_while_another_thread_runs_the_model(call: str, make: Any, model: str) -> None:
     interpreter = make(model)
     x, y = (d[0]["index"] for d in (interpreter.get_input_details(), interpreter.get_output_details()))

@@ -7,6 +7,7 @@ from tools_harness import opwright, result_of
 
 import opwright as ow
 from each_row import each_row
+from thorough import some
 
 
 def test_list_takes_a_part_of_a_name():
@@ -32,7 +33,7 @@ def test_show():
     assert "differentiation ends here" in opwright("op", "show", "Floor").stdout
 
 
-@each_row("name", list(ow.ops.spec()), by=lambda name: name[:1])
+@each_row("name", some(list(ow.ops.spec())), by=lambda name: name[:1])
 def test_show_works_for_every_operator(name):
     assert opwright("op", "show", name).stdout.startswith(f"{name}(")
     assert result_of("op", "show", name, "--json")[name]["version"] >= 1
