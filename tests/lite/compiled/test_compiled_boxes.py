@@ -14,7 +14,7 @@ from lite_kit import Build
 import opwright as ow
 from opwright import lite
 from opwright.lite.interpreter import OpResolverType
-from thorough import examples
+from thorough import THOROUGH, examples
 
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e30, -3e38, 1e-40], np.float32)
 
@@ -68,7 +68,7 @@ def scores_of(rng, shape, ties, special):
     return scores.astype(np.float32)
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=40 if THOROUGH else 4, deadline=None)
 @given(
     st.integers(0, 10**6),
     st.sampled_from([1, 5, 64]),
@@ -132,7 +132,7 @@ def detecting(n, classes, background, **options):
     return build.done("codes scores anchors", "y0 y1 y2 y3")
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=60 if THOROUGH else 6, deadline=None)
 @given(
     st.integers(0, 10**6),
     st.sampled_from([1, 9, 70]),

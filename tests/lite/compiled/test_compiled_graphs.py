@@ -17,6 +17,8 @@ sys.path.append(str(Path(__file__).parents[1] / "interpreter"))
 from random_graphs import Graph
 from random_quantized import QuantizedGraph
 
+from thorough import THOROUGH
+
 STEPS = 8
 """Of the last operator's integers: each operator may be a step from the official one's, and those after it see that."""
 
@@ -48,14 +50,14 @@ def pairs(graph):
                 yield a, b
 
 
-@settings(max_examples=6)
+@settings(max_examples=6 if THOROUGH else 3)
 @given(seed=st.integers(0, 2**32 - 1), operators=st.integers(1, 20), dynamic=st.booleans())
 def test_graphs_of_floats(seed, operators, dynamic):
     for a, b in pairs(Graph(seed, operators, dynamic=dynamic)):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
 
 
-@settings(max_examples=6)
+@settings(max_examples=6 if THOROUGH else 3)
 @given(seed=st.integers(0, 2**32 - 1), operators=st.integers(1, 6))
 def test_graphs_of_bytes(seed, operators):
     for a, b in pairs(QuantizedGraph(seed, operators)):

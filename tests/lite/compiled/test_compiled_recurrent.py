@@ -13,7 +13,7 @@ from lite_kit import Build
 
 from opwright import lite
 from opwright.lite.format import objects
-from thorough import crossed
+from thorough import THOROUGH, crossed
 
 peer = pytest.importorskip("ai_edge_litert.interpreter")
 RNG = np.random.default_rng(14)
@@ -155,9 +155,13 @@ def test_every_lstm(norm, target):
         lstm(kind, norm, shape, cifg, projection, target)
 
 
+SIMPLE = [(1, 1, 3, 5), (5, 3, 8, 16), (4, 2, 40, 33)][: 3 if THOROUGH else 2]
+"""Steps, images, features and units."""
+
+
 @pytest.mark.parametrize("target", HERE)
 def test_simple_recurrence(target):
-    for kind, (steps, batch, n, units) in itertools.product(KINDS, ((1, 1, 3, 5), (5, 3, 8, 16), (4, 2, 40, 33))):
+    for kind, (steps, batch, n, units) in itertools.product(KINDS, SIMPLE):
         content = simple(kind, steps, batch, n, units, asymmetric=batch == 3)
         agrees(content, (steps, batch, n), target, FLOAT if kind == "FLOAT32" else HYBRID)
 

@@ -25,8 +25,8 @@ KINDS = [((2, 2), (2, 2)), ((3, 3), (2, 2)), ((4, 4), (2, 2)), ((2, 3), (3, 1)),
 """Windows and strides."""
 FEATURES = (1, 7, 8, 17)
 """Eight channels per tap are a separate product."""
-BIASED = list(itertools.product(SIZES, KINDS, FEATURES, (1, 2)))[::9]
-HYBRID = list(itertools.product(SIZES, KINDS[:3], FEATURES, (False, True)))[::7]
+BIASED = list(itertools.product(SIZES, KINDS, FEATURES, (1, 2)))[:: 9 if THOROUGH else 27]
+HYBRID = list(itertools.product(SIZES, KINDS[:3], FEATURES, (False, True)))[:: 7 if THOROUGH else 21]
 
 
 def spread(x, f, b, strides, padding):

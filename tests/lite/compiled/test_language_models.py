@@ -60,7 +60,7 @@ def generated_in_place(
     return np.concatenate(logits), caches
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [k if k != "int4" else pytest.param(k, marks=pytest.mark.slow) for k in KINDS])
 def test_prefill_and_steps_are_the_whole_sequence(kind: str) -> None:
     model = LanguageModel(kind)
     content = model.content()

@@ -15,6 +15,7 @@ from opwright.lite.convert.rules import RULES
 from opwright.lite.convert.rules.arrays import RANDOM
 from opwright.lite.format import Model
 from opwright.ops import registry
+from thorough import sampled
 
 
 def rows(check: object) -> object:
@@ -36,7 +37,7 @@ def test_official_interpreter_agrees(row: Case) -> None:
     assert_same(official(converted(row), row.inputs), eager(row), row.rtol)
 
 
-@rows
+@each_row("row", sampled(CASES, 3, by=lambda row: row.name.split()[0]), by=lambda row: row.name[:1].lower())
 def test_our_interpreter_agrees(row: Case) -> None:
     assert_same(ours(converted(row), row.inputs), eager(row), row.rtol)
 
@@ -81,6 +82,6 @@ def test_every_rule_has_a_row() -> None:
 
 
 def test_same_bytes_every_time() -> None:
-    for row in CASES[::10]:  # both now: running a row may have changed its variables
+    for row in CASES[::20]:  # both now: running a row may have changed its variables
         first, second = (converter(row.concrete()).convert() for _ in range(2))
         assert first == second

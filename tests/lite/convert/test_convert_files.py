@@ -98,7 +98,7 @@ def test_products_of_weights_are_computed_when_they_are_written(tmp_path: Path) 
 
 
 def test_the_demos_sin_file_runs_in_the_official_interpreter_to_1e_6() -> None:
-    model, offset = demo.train("sin", steps=1000)
+    model, offset = demo.train("sin", steps=100)
     x = np.array(demo.X, np.float32)
     (got,) = official(demo.convert(model, allow_custom_ops=False), [x])
     np.testing.assert_allclose(got, model(x).numpy(), rtol=0, atol=1e-6)

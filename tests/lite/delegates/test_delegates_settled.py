@@ -8,6 +8,7 @@ from delegate_kit import Nested
 from lite_kit import any_batch, run
 
 from opwright import lite
+from thorough import crossed
 
 DYNAMIC = lite.DelegateFlags.ALLOW_DYNAMIC_TENSORS
 FLAGS = {
@@ -28,19 +29,18 @@ class Claims(lite.Delegate):
         context.replace_node_subsets_with_delegate_kernels(lambda: Nested(self.content), nodes)
 
 
-@pytest.mark.parametrize("flags", FLAGS)
-@pytest.mark.parametrize(
-    "names",
-    [
-        ("RELU",),
-        ("SHAPE", "PACK"),
-        ("RELU", "SHAPE", "FLOOR_DIV"),
-        ("STRIDED_SLICE",),
-        ("FLOOR_DIV",),
-        ("RELU", "PACK"),
-        ("RELU", "STRIDED_SLICE"),
-    ],
-)
+CLAIMED = [
+    ("RELU",),
+    ("SHAPE", "PACK"),
+    ("RELU", "SHAPE", "FLOOR_DIV"),
+    ("STRIDED_SLICE",),
+    ("FLOOR_DIV",),
+    ("RELU", "PACK"),
+    ("RELU", "STRIDED_SLICE"),
+]
+
+
+@pytest.mark.parametrize(("names", "flags"), crossed(CLAIMED, FLAGS, every=3))
 @pytest.mark.filterwarnings("error::opwright.lite.DelegateWarning")
 def test_no_node_runs_before_what_it_reads(names, flags) -> None:
     delegate = Claims(names, any_batch())

@@ -16,7 +16,7 @@ ZIG = importlib.util.find_spec("ziglang") is not None
 
 
 @needs_gcc
-@pytest.mark.parametrize("op", sampled(OPERATORS), ids=lambda op: op.name)
+@pytest.mark.parametrize("op", sampled(OPERATORS, 3), ids=lambda op: op.name)
 def test_gcc_takes_it_without_a_word(op, tmp_path):
     _, source, _ = ow.export_c(op, tmp_path)
     compiled(source, "-std=c99", "-O1", *STRICT)
@@ -25,7 +25,12 @@ def test_gcc_takes_it_without_a_word(op, tmp_path):
 @needs_gcc
 @pytest.mark.parametrize(
     ("api", "standard"),
-    [("opaque", "c11"), ("opaque", "c++11"), ("opaque", "c++20"), ("external", "c++11"), ("struct", "c++11")],
+    [
+        ("opaque", "c11"),
+        *(pytest.param("opaque", standard, marks=pytest.mark.slow) for standard in ("c++11", "c++20")),
+        ("external", "c++11"),
+        ("struct", "c++11"),
+    ],
 )
 def test_generations_of_the_api_in_c_and_cpp(api, standard, tmp_path):
     _, source, _ = ow.export_c(Escape, tmp_path, api=api)

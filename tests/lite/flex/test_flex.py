@@ -20,6 +20,7 @@ from opwright.lite.flex.conversion import MAPPINGS, declaration, mapping_for
 from opwright.lite.format import Model, objects, versions
 from opwright.lite.format.flexbuffers import decode, encode_strings
 from opwright.ops import registry
+from thorough import crossed
 
 OPEN = ("Svd", "SelfAdjointEig")  # TensorFlow leaves outputs that were not asked for unset
 
@@ -93,8 +94,7 @@ def run_alone(code, data, operands, key, output):
     return interpreter.get_tensor(n + output)
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("sets", [SETS, ALONE], ids=["beside_builtins", "alone"])
+@pytest.mark.parametrize(("name", "sets"), crossed(CASES, [SETS, ALONE]))
 def test_converted_files_give_what_the_function_gives(name, sets):
     function, *inputs = CASES[name]
     actual = run(converted(function, inputs, sets), inputs)

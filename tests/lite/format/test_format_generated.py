@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from opwright import lite
 from opwright.lite.format import Model, objects, schema, versions
-from thorough import examples
+from thorough import THOROUGH, examples
 
 UNARY = {"ABS": np.abs, "NEG": np.negative, "RELU": lambda x: np.maximum(x, 0), "FLOOR": np.floor, "SQUARE": np.square}
 BINARY = {"ADD": np.add, "SUB": np.subtract, "MUL": np.multiply, "MAXIMUM": np.maximum, "MINIMUM": np.minimum}
@@ -93,7 +93,7 @@ def answer(interpreter, where: str):
     return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
 
 
-@settings(max_examples=examples(120), suppress_health_check=list(HealthCheck))
+@settings(max_examples=120 if THOROUGH else 10, suppress_health_check=list(HealthCheck))
 @given(valid())
 def test_they_verify_read_back_and_run_in_both(made):
     official = pytest.importorskip("ai_edge_litert.interpreter")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from opwright.core import errors
 from opwright.lite.format import Model, objects, schema, writer
 from opwright.lite.format.reader import read
-from thorough import examples
+from thorough import THOROUGH, examples
 
 
 @settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
@@ -54,7 +54,7 @@ def holder(table: str, value):
 
 @pytest.mark.parametrize("name", schema.tables())
 def test_every_table_reads_back_equal(name):
-    @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=3 if THOROUGH else 1, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def check(data):
         model = holder(name, data.draw(tables(name)))

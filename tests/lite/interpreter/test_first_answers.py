@@ -14,6 +14,7 @@ from opwright.lite.compiled import ahead
 from opwright.lite.runtime.subgraph import Subgraph
 
 
+@pytest.mark.any_engine
 @pytest.mark.skipif(not blas_threads.thread_settings(), reason="this BLAS has no switch for its threads")
 def test_products_have_the_threads_of_the_interpreter(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     w = np.ones((3, 2), np.float32)

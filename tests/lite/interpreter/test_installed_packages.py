@@ -18,6 +18,8 @@ import opwright as ow
 from opwright.lite import BuiltinOpResolver, Interpreter, TFLiteConverter
 from opwright.ops import registry
 
+pytestmark = pytest.mark.any_engine
+
 X = np.float32([-1.0, 0.5, 3.0])
 MODULE = '''
 import numpy as np

@@ -21,7 +21,27 @@ STEPS = 4
 """How many steps of the output the compiled engine's answer of a network of integers may be away."""
 
 
-@pytest.mark.parametrize("name", [case.name for case in official.cases() if case.calls])
+AGAIN = (
+    "cnn_int16_io",
+    "cnn_uint8_io",
+    "layer_activations_int16x8",
+    "layer_attention",
+    "layer_gru_unrolled_int16x8",
+    "layer_norms_int8",
+    "layer_transposed_int16x8",
+    "lstm_int8",
+)
+"""Networks that others are of the same layers as, in other types: these are slow."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(case.name, marks=pytest.mark.slow if case.name in AGAIN else ())
+        for case in official.cases()
+        if case.calls
+    ],
+)
 def test_answers_are_the_official_ones(name):
     case = official.case(name)
     interpreter = Interpreter(model_path=str(case.path))
@@ -41,3 +61,8 @@ def test_answers_are_the_official_ones(name):
                 else:
                     tolerance = 0.0 if want.dtype.kind in "biu" else 1e-5
                     np.testing.assert_allclose(got, want, tolerance, tolerance, err_msg=output)
+
+
+def test_there_are_files_of_control_flow():
+    found = {case.name for case in official.cases() if case.calls} - set(AGAIN)
+    assert {"if_else", "switch_case", "while_loop", "while_growing", "nested_control"} <= found

@@ -11,7 +11,7 @@ from random_quantized import QuantizedGraph
 
 from opwright import lite
 from opwright.core import flags
-from thorough import examples
+from thorough import THOROUGH
 
 NEAR = {"rtol": 2e-5, "atol": 2e-5}
 
@@ -46,19 +46,19 @@ def check(graph: Graph | QuantizedGraph, **tolerance: float) -> None:
                 np.testing.assert_allclose(a, b, **tolerance)
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=60 if THOROUGH else 6)
 @given(seed=st.integers(0, 2**32 - 1), operators=st.integers(1, 40))
 def test_graphs_of_known_shapes(seed, operators):
     check(Graph(seed, operators), **NEAR)
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=60 if THOROUGH else 6)
 @given(seed=st.integers(0, 2**32 - 1), operators=st.integers(1, 30))
 def test_graphs_of_shapes_known_when_they_run(seed, operators):
     check(Graph(seed, operators, dynamic=True), **NEAR)
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=60 if THOROUGH else 6)
 @given(seed=st.integers(0, 2**32 - 1), operators=st.integers(1, 25))
 def test_graphs_of_integers_are_equal(seed, operators):
     with flags.override(compiled=False):  # the compiled engine is a step away, and what follows amplifies it

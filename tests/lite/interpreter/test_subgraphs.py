@@ -1,6 +1,6 @@
 """Nodes that run other subgraphs: IF, WHILE, CALL, STABLEHLO_CASE, against the official interpreter where it has them.
 
-Not here: such models made by converters (test_official_control.py, tests/lite/convert/test_convert_control.py).
+Not here: such models made by converters (test_official_corpus.py, tests/lite/convert/test_convert_control.py).
 """
 
 from __future__ import annotations

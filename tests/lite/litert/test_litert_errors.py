@@ -125,6 +125,7 @@ def test_nothing_of_the_wheel_is_imported_and_nothing_is_left_on_stderr():
 
 
 @needs_wheel
+@pytest.mark.slow  # what is said without stderr, below, is quick
 def test_a_process_without_stderr():
     said, _ = process(
         """

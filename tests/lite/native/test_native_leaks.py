@@ -20,6 +20,7 @@ from native_kit import run, single
 
 from opwright import lite
 from opwright.lite.native import toolchain
+from thorough import sampled
 
 HERE = pathlib.Path(__file__).parent
 SECOND = np.array([1, 0, 9, 4], np.float64)  # what a cycle's last run computes on
@@ -141,7 +142,9 @@ FROM_PYTHON = [
 
 @pytest.mark.timeout(1800)  # 10,000 take 40 s, and more where others work too
 @pytest.mark.parametrize("cycles", [40, pytest.param(10_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("source", "name", "entry", "type_", "options"), FROM_PYTHON, ids=lambda v: str(v)[:12])
+@pytest.mark.parametrize(
+    ("source", "name", "entry", "type_", "options"), sampled(FROM_PYTHON), ids=lambda v: str(v)[:12]
+)
 def test_life_cycles_from_python_keep_nothing(source, name, entry, type_, options, cycles):
     blocks = toolchain.provider().ow_blocks
     blocks.restype = ctypes.c_int64

@@ -240,7 +240,7 @@ def test_16_every_shape_is_freed_once_over_many_lives(p):
     life()
     gc.collect()
     before = blocks()
-    for _ in range(20):
+    for _ in range(8):
         life()
     gc.collect()
     assert blocks() == before

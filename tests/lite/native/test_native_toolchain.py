@@ -16,6 +16,7 @@ from native_kit import run, single
 from opwright import errors, lite
 from opwright.core import flags
 from opwright.lite.native import build_cache, toolchain
+from thorough import sampled
 
 EXAMPLES = pathlib.Path(__file__).parent / "examples"
 SCALE = """
@@ -119,15 +120,17 @@ class TestOneCall:
 class TestWhatIsKept:
     @pytest.mark.parametrize(
         "damage",
-        [
-            lambda p: p.write_bytes(p.read_bytes()[:-100]),
-            lambda p: p.write_bytes(p.read_bytes()[:500] + b"\xff" + p.read_bytes()[501:]),
-            lambda p: p.write_bytes(b""),
-            lambda p: p.unlink(),
-            lambda p: note_of(p).write_text("{"),
-            lambda p: note_of(p).write_text('{"library": 3, "made_of": [1]}'),
-            lambda p: note_of(p).unlink(),
-        ],
+        sampled(
+            [
+                lambda p: p.write_bytes(p.read_bytes()[:-100]),
+                lambda p: p.write_bytes(p.read_bytes()[:500] + b"\xff" + p.read_bytes()[501:]),
+                lambda p: p.write_bytes(b""),
+                lambda p: p.unlink(),
+                lambda p: note_of(p).write_text("{"),
+                lambda p: note_of(p).write_text('{"library": 3, "made_of": [1]}'),
+                lambda p: note_of(p).unlink(),
+            ]
+        ),
         ids=["cut", "changed", "empty", "gone", "note cut", "note of another form", "no note"],
     )
     def test_damage_is_made_good(self, folder, cache, damage):

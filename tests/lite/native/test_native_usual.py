@@ -297,7 +297,9 @@ def has_official_reader():
     return subprocess.run(command, input=text, text=True, capture_output=True, check=False).returncode == 0
 
 
-@pytest.mark.parametrize("header", ["opwright/lite/flexbuffers.h", OFFICIAL_READER])
+@pytest.mark.parametrize(
+    "header", ["opwright/lite/flexbuffers.h", pytest.param(OFFICIAL_READER, marks=pytest.mark.slow)]
+)
 def test_types_convert_as_in_flatbuffers_own_header(tmp_path, header):
     """What compiles with our reader compiles with FlatBuffers' own, which takes its place where it is installed."""
     run_compiler(tmp_path, f'#include "{header}"\n{TYPES}', "c++", "c++11", "-Wno-pedantic")

@@ -26,13 +26,13 @@ def _same(content: bytes, name: str) -> None:
             np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5 * max(1.0, np.abs(expected).max(initial=0)))
 
 
-@pytest.mark.parametrize("name", sampled(NETWORKS, 6))
+@pytest.mark.parametrize("name", sampled(NETWORKS, 11))
 def test_answers(name: str) -> None:
     _same(content_of(name), name)
 
 
 @pytest.mark.any_engine
-@pytest.mark.parametrize("name", sampled(NETWORKS))
+@pytest.mark.parametrize("name", sampled(NETWORKS, 4))
 def test_file(name: str) -> None:
     """Verified, of builtins alone, with the oldest run time that its operators ask for, and no larger than official."""
     content = content_of(name)
@@ -46,7 +46,7 @@ def test_file(name: str) -> None:
 
 @pytest.mark.any_engine
 @pytest.mark.parametrize("runtime", [pytest.param("2.8", marks=pytest.mark.slow), "2.3"])
-@pytest.mark.parametrize("name", sampled(NETWORKS, 6))
+@pytest.mark.parametrize("name", sampled(NETWORKS, 16))
 def test_older_run_times(name: str, runtime: str) -> None:
     if runtime == "2.3" and name in TOO_NEW:
         with pytest.raises(ValueError, match=f"does not run on run time 2.3[^!]*{TOO_NEW[name]} version"):
@@ -58,7 +58,7 @@ def test_older_run_times(name: str, runtime: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", sampled(["fully_convolutional_unknown", "mobilenet_v2", "gru_unknown_length", "bilstm_mask"])
+    "name", sampled(["fully_convolutional_unknown", "mobilenet_v2", "gru_unknown_length", "bilstm_mask"], 4)
 )
 def test_other_sizes_than_first(name: str) -> None:
     """One interpreter, several sizes: dimensions that were unknown take any."""

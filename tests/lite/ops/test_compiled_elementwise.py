@@ -86,7 +86,7 @@ def tried(row: Row, kind: str, seed: int) -> str:
     "row, kind",
     sampled(
         [pytest.param(r, k, id=f"{r.label}-{k}-{r.path}") for r, k in PAIRS],
-        every=6,
+        every=12,
         by=lambda row, kind: row.label.split()[0],
     ),
     by=lambda row, kind: row.label.split()[0],

@@ -56,7 +56,7 @@ INTERPRETED = {("SHAPE", "STRING"), ("RANK", "STRING"), ("LSH_PROJECTION", "STRI
 """Operators and types that stay with the interpreter."""
 REORDERED = {"FLOAT32": 1e-6, "FLOAT64": 1e-15}
 """The tolerance of float sums in another order."""
-MANY = 4
+MANY = 2
 """Rows of an operator that share their types: each row tries every second type."""
 MODELS = 1
 MOST = 12  # models of a type until one is compiled

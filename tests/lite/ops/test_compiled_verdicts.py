@@ -20,7 +20,7 @@ from opwright.compiler.lowering.registry import MODULES
 from opwright.core import flags
 from opwright.core.errors import OpError
 from opwright.lite.format import Model, schema
-from thorough import sampled
+from thorough import sampled, some
 
 KNOWN = {
     "MIRROR_PAD": ("mode=2", "mode=-1"),
@@ -114,7 +114,7 @@ def test_outputs_of_fewer_bytes_are_refused(name: str) -> None:
     """Kernels of float32 would write beyond them."""
     chosen = [c for c in every_change(name) if re.fullmatch(r"output \d+: type (INT8|UINT4)", c[1])]
     assert len(chosen) > 3
-    check(chosen)
+    check(some(chosen))
 
 
 RULED = sorted({name.split(":")[-1] for name in MODULES if name in lite.ops.list_names() or ":" in name})

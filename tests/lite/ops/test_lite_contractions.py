@@ -15,7 +15,7 @@ from each_row import each_row
 from opwright.core import flags
 from opwright.core.errors import OpError
 from opwright.lite.format import objects, schema, versions
-from thorough import sampled
+from thorough import crossed, sampled
 
 ROWS = [*drawn_rows_contractions.ROWS, *drawn_rows_products.ROWS]
 EACH = [
@@ -58,8 +58,7 @@ def known_when_it_runs(drawn):
     return model, [x.reshape(-1) for x in feeds(drawn)] + [shape for _, shape in shapes]
 
 
-@pytest.mark.parametrize("compiled", [False, True], ids=["reference", "compiled"])
-@pytest.mark.parametrize("late", [known_late, known_when_it_runs], ids=["at_allocation", "at_run"])
+@pytest.mark.parametrize(("late", "compiled"), crossed([known_late, known_when_it_runs], [False, True]))
 @each_row(
     "row, kind", sampled(EACH, 6, by=lambda row, kind: row.label.split()[0]), by=lambda row, kind: row.label.split()[0]
 )

@@ -14,6 +14,7 @@ from opwright.core import flags
 from opwright.core.errors import OpError
 from opwright.lite import Interpreter
 from opwright.lite.format import Model, objects, schema, versions
+from thorough import THOROUGH
 
 KIND = {np.dtype(np.float32): "FLOAT32", np.dtype(np.int32): "INT32", np.dtype(np.int64): "INT64"}
 
@@ -48,7 +49,7 @@ def agree(content, inputs):
 
 @pytest.mark.parametrize("computation", ["STABLEHLO_ADD", "STABLEHLO_MULTIPLY", "STABLEHLO_MAXIMUM", ""])
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
-@settings(max_examples=6)
+@settings(max_examples=6 if THOROUGH else 3)
 @given(seed=st.integers(0, 2**31))
 def test_scatter_of_rows(computation, dtype, seed):
     rng = np.random.default_rng(seed)
@@ -117,7 +118,7 @@ def test_windows_mostly_outside_take_little_memory(computation):
 
 
 @pytest.mark.parametrize("computation", ["STABLEHLO_ADD", "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM"])
-@settings(max_examples=8)
+@settings(max_examples=8 if THOROUGH else 3)
 @given(seed=st.integers(0, 2**31))
 def test_windows(computation, seed):
     rng = np.random.default_rng(seed)

@@ -101,7 +101,7 @@ def test_bands_have_whole_lines_where_lines_fit():
 
 @pytest.mark.parametrize(  # pixels under strides as they lie, and gathered into lines of 64 channels
     ("geometry", "line_channels", "dtype"),
-    crossed(_geometries(), [1, 64], [np.float32, np.float16, np.float64], every=3),
+    crossed(_geometries(), [1, 64], [np.float32, np.float16, np.float64], every=6),
     ids=str,
 )
 def test_depthwise_convolutions(geometry: Any, line_channels: int, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:

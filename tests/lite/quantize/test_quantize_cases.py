@@ -106,8 +106,7 @@ CASES = {
 KINDS = {"float16": 2e-3, "dynamic": 0.03, "int8": 0.0, "int16x8": 0.02}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "kind"), crossed(CASES, KINDS))
 def test_answers_in_the_official_interpreter_are_near_float64(name: str, kind: str) -> None:
     case = CASES[name]
     random = np.random.RandomState(9)

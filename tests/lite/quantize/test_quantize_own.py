@@ -20,7 +20,7 @@ ROUNDING = {"float16": 1e-5, "dynamic": 2e-5}  # of the greatest answer, where o
 
 
 @pytest.mark.parametrize(("compiled", "steps"), [(False, 1), (True, 4)])
-@pytest.mark.parametrize(("name", "kind"), sampled(CASES, 6))
+@pytest.mark.parametrize(("name", "kind"), sampled(CASES, 12))
 def test_answers_are_near_the_official_ones(name: str, kind: str, compiled: bool, steps: int) -> None:
     content = content_of(name, kind)
     official = litert(content, reference=name not in NOT_REFERENCE)

@@ -48,7 +48,7 @@ def assert_runs_there(content: bytes, runtime: str) -> None:
 
 @pytest.mark.parametrize("kind", LEAST_SNR)
 @pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize("name", sampled([name for name in NETWORKS if name not in OPERATORS], 6))
+@pytest.mark.parametrize("name", sampled([name for name in NETWORKS if name not in OPERATORS], 12))
 def test_networks_run_there_or_the_error_names_what_does_not(name: str, runtime: str, kind: str) -> None:
     shapes = NETWORKS[name].shapes
     converter = converter_of(

@@ -69,7 +69,7 @@ PROGRAMS = {
 
 @pytest.mark.usefixtures("reference_engine")
 @pytest.mark.parametrize("kind", ["float", "dynamic", "int8"])
-@pytest.mark.parametrize("name", sampled(PROGRAMS, 4))
+@pytest.mark.parametrize("name", sampled(PROGRAMS, 8))
 def test_kernels_take_little_beside_the_arena(name: str, kind: str) -> None:
     program = PROGRAMS[name]
     assert program.whole > 2 * BOUND, "a program that cannot show anything"

@@ -255,7 +255,7 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
 X, Y = f32(4, 3), f32(4, 2)
 
 
-@pytest.mark.parametrize("name", sampled(OPTIMIZERS, 4))
+@pytest.mark.parametrize("name", sampled(OPTIMIZERS, 8))
 def test_train_and_infer(name: str) -> None:
     ow.random.set_seed(1)
     layers = ow.keras.layers
