@@ -64,5 +64,5 @@ def test_answers_are_the_official_ones(name):
 
 
 def test_there_are_files_of_control_flow():
-    found = {case.name for case in official.cases() if case.calls} - set(AGAIN)
-    assert {"if_else", "switch_case", "while_loop", "while_growing", "nested_control"} <= found
+    names = {case.name for case in official.cases() if case.calls} - set(AGAIN)
+    assert {"if_else", "switch_case", "while_loop", "while_growing", "nested_control"} <= names
