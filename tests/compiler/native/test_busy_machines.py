@@ -40,7 +40,7 @@ done:
 }
 """
 )
-TOOK, ALONE, UNTIL, CREDIT = 6, 9, 48, 64  # words of a plan, bytes of a pool: see executor.ll
+TOOK, ALONE, LEAD, UNTIL, CREDIT = 6, 9, 10, 48, 64  # words of a plan, bytes of a pool: see executor.ll
 SECONDS = 20.0
 
 
@@ -94,3 +94,20 @@ def test_a_plan_whose_first_run_was_slow_runs_alone_once() -> None:
         until.value, credit.value = 0, 10**9
         executor.run()
     assert count[0] > 0
+
+
+def test_a_first_run_is_not_compared() -> None:
+    """What a plan takes alone is not known then; its whole time as a loss had the caller work alone for 32 runs."""
+    count = np.zeros(1, np.int64)
+    words = [0, 40_000, 40_000, count.ctypes.data]
+    step = Step(find_module("kernel", PUT_ASIDE, "k").address, words, 64, 1, scratch=64)
+    pool = pool_of(2)
+    credit, until = (ctypes.c_int64.from_address(pool.address + at) for at in (CREDIT, UNTIL))
+    executor = Executor([step], 2)
+    executor.words[0][0] = executor._scratch.ctypes.data
+    until.value, credit.value = 0, 10**9
+    executor.run()
+    assert executor._plan[TOOK] > 0
+    assert executor._plan[ALONE] == 0
+    assert executor._plan[LEAD] == 0
+    until.value = 0

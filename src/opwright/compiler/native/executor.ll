@@ -690,13 +690,13 @@ tried:  ; what `try_alone` wanted to know: it allowed for four times a first run
 judge:
   %lead.ptr = getelementptr %plan, ptr %plan, i64 0, i32 10
   %lead.before = load i64, ptr %lead.ptr
-  %gain = sub i64 %alone, %took
+  %known = icmp ne i64 %alone, 0
+  %more.alone = sub i64 %alone, %took
+  %gain = select i1 %known, i64 %more.alone, i64 0  ; a first run has nothing to be compared with, and is often a slow one
   %sum = add i64 %lead.before, %gain
   %lead = call i64 @llvm.smin.i64(i64 %sum, i64 CREDIT)
   %allowed = sub i64 0, %took
-  %slower = icmp slt i64 %lead, %allowed
-  %known = icmp ne i64 %alone, 0
-  %loses = and i1 %slower, %known
+  %loses = icmp slt i64 %lead, %allowed
   %kept = select i1 %loses, i64 0, i64 %lead
   store i64 %kept, ptr %lead.ptr
   br i1 %loses, label %rest, label %done
