@@ -97,7 +97,7 @@ def test_a_plan_whose_first_run_was_slow_runs_alone_once() -> None:
 
 
 def test_a_first_run_is_not_compared() -> None:
-    """What a plan takes alone is not known then; its whole time as a loss had the caller work alone for 32 runs."""
+    """The time on the caller alone is unknown then; all of it as a loss had the caller work alone for 32 runs."""
     count = np.zeros(1, np.int64)
     words = [0, 40_000, 40_000, count.ctypes.data]
     step = Step(find_module("kernel", PUT_ASIDE, "k").address, words, 64, 1, scratch=64)
