@@ -281,6 +281,14 @@ CASES = {
         bad(f32(3), f32(3), says="rank must be at least 2"),
         bad(f32(2, 3), f32(1, 3), says="rank 1"),
     ],
+    "ClassLabels": [
+        case(np.array([1, 0, 3]), np.int32(4), expect=lambda z, n: z),
+        case(np.array([[1, 0], [2, 2]], np.int32), np.int64(3), expect=lambda z, n: z),
+        case(np.zeros(0, np.int32), np.int32(3), expect=lambda z, n: z),
+        bad(np.array([0, 5]), np.int32(5), says="Received a label value of 5 which is"),
+        bad(np.array([-1]), np.int32(5), says="label value of -1"),
+        bad(f32(3), np.int32(5), says="dtype"),
+    ],
     "BiasAddGrad": [
         case(f64(2, 3, 4), expect=lambda x: x.sum((0, 1))),
         case(f64(2, 3, 4, 2), data_format="NCHW", expect=lambda x: x.sum((0, 2, 3))),

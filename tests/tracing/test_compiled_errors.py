@@ -58,6 +58,13 @@ def losses(x: Any, labels: Any) -> Any:
     return ow.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=x) * 2.0
 
 
+def gradient_of_losses(x: Any, labels: Any) -> Any:
+    with ow.GradientTape() as tape:
+        tape.watch(x)
+        loss = ow.reduce_mean(ow.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=x))
+    return ow.convert_to_tensor(tape.gradient(loss, x))
+
+
 PROGRAMS: dict[str, tuple[Any, list[Any], list[Any]]] = {  # with good and bad arguments
     "gather": (lambda x, i: ow.tanh(ow.gather(x, i)), [X, INDICES], [X, OUTSIDE]),
     "gather_nd": (lambda x, i: ow.tanh(ow.gather_nd(x, i[:, None])), [X, INDICES], [X, -1 - INDICES]),
@@ -74,6 +81,8 @@ PROGRAMS: dict[str, tuple[Any, list[Any], list[Any]]] = {  # with good and bad a
         [X, np.arange(256)],
     ),
     "labels": (losses, [X, np.arange(256)], [X, np.arange(256) + 300]),
+    "labels_of_gradient": (gradient_of_losses, [X, np.arange(256)], [X, np.arange(256) + 300]),
+    "negative_labels_of_gradient": (gradient_of_losses, [X, np.arange(256)], [X, np.arange(256) - 1]),
     "row": (lambda x, i: ow.tanh(x[i]) * 2.0, [X, 5], [X, 256]),
     "floor_div": (lambda a, b: (a // b) * 2 + 1, [EVEN, EVEN + 1], [EVEN, EVEN]),
     "remainder": (lambda a, b: (a % b) * 2 + 1, [EVEN, EVEN + 1], [EVEN, EVEN]),
@@ -99,7 +108,7 @@ PROGRAMS: dict[str, tuple[Any, list[Any], list[Any]]] = {  # with good and bad a
 }
 
 
-OF_GRAPHS = {"assert", "written"}
+OF_GRAPHS = {"labels_of_gradient", "negative_labels_of_gradient", "assert", "written"}
 """Programs whose error has another text in graphs, as in TensorFlow."""
 
 
@@ -127,6 +136,30 @@ def test_bad_input_is_reported_as_it_is_eagerly(name: str, jit: bool) -> None:
     for _ in range(2):
         np.testing.assert_allclose(f(*good), expected, 1e-5, 1e-5)
         assert _message(f, bad) == (kind, text, True)
+
+
+@pytest.mark.parametrize("jit", [False, True, None])
+@pytest.mark.parametrize("logits", [True, False])
+def test_a_training_step_that_returns_nothing_refuses_labels_outside(jit: bool | None, logits: bool) -> None:
+    layers, losses = ow.keras.layers, ow.keras.losses
+    last = layers.Dense(5) if logits else layers.Dense(5, activation="softmax")
+    model = ow.keras.Sequential([ow.keras.Input((8,)), layers.Dense(16, activation="relu"), last])
+    optimizer, loss_of = ow.keras.optimizers.SGD(0.1), losses.SparseCategoricalCrossentropy(from_logits=logits)
+
+    def train_step(x: Any, y: Any) -> None:
+        with ow.GradientTape() as tape:
+            loss = loss_of(y, model(x))
+        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+
+    x, y = ow.constant(X[:64, :8]), ow.constant(np.arange(64) % 5)
+    kind, text, _ = _message(train_step, [x, y + 1])
+    expected = kind, text.replace("SparseSoftmaxCrossEntropyWithLogits", "ClassLabels")
+    f = ow.function(train_step, jit_compile=jit)
+    for _ in range(3):
+        f(x, y)
+        before = [w.copy() for w in model.get_weights()]
+        assert _message(f, [x, y + 1])[:2] == expected
+        assert all(map(np.array_equal, before, model.get_weights()))
 
 
 SCARCE = """

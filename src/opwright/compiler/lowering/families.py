@@ -64,8 +64,9 @@ FAMILIES: dict[str, str] = {
     "matmul": "BATCH_MATMUL Einsum MatMul custom:odml.scaled_dot_product_attention",
     "matrices": "Cholesky LogMatrixDeterminant Lu MatrixDeterminant MatrixInverse MatrixSolve MatrixTriangularSolve",
     "normalization": (
-        "FusedBatchNorm L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION LOG_SOFTMAX LRN LayerNorm LogSoftmax SOFTMAX "
-        "Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits custom:MeanVarianceNormalization"
+        "ClassLabels FusedBatchNorm L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION LOG_SOFTMAX LRN LayerNorm LogSoftmax "
+        "SOFTMAX Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits "
+        "custom:MeanVarianceNormalization"
     ),
     "padding": (
         "BITCAST BUCKETIZE Bitcast DILATE FILL Fill MATRIX_DIAG MATRIX_SET_DIAG ONE_HOT OneHot PADV2 RANGE "

@@ -1,7 +1,7 @@
 """Normalization and softmax: operators that read a whole row, or the moments of axes.
 
 Lives here: the rules of Softmax, LogSoftmax, LRN and L2_NORMALIZATION in both dialects; FusedBatchNorm, LayerNorm,
-MeanVarianceNormalization; SoftmaxCrossEntropyWithLogits, SparseSoftmaxCrossEntropyWithLogits.
+MeanVarianceNormalization; SoftmaxCrossEntropyWithLogits, SparseSoftmaxCrossEntropyWithLogits, ClassLabels.
 Not here: the row kernels (../kernels/).
 """
 
@@ -20,7 +20,7 @@ from ..loops.buffers import Buffer
 from ..loops.domain_ops import TabledSoftmax
 from ..loops.expressions import Expr, apply, arg, const, convert, quantize, scalar
 from ..loops.indexing_ops import Gather
-from ..loops.ops import Map, Reduce, RowPass, View
+from ..loops.ops import Checked, Map, Reduce, RowPass, View
 from .context import LoweringContext, NoLowering, RuleOperand
 from .operand_expressions import map_elements, real, steps, stored
 from .registry import CATALOGUE, rule
@@ -211,6 +211,15 @@ def sparse_cross_entropy(ctx: LoweringContext) -> None:
     selected = ctx.new(x.dtype, (y.size,))
     ctx.add(Gather, selected, rows, ctx.viewed(labels, (y.size,)), 1, 1)
     map_elements(ctx, y, [ctx.viewed(selected, y.shape)], lambda p: apply("neg", p))
+
+
+@rule("ClassLabels")
+def class_labels(ctx: LoweringContext) -> None:
+    """Lower checked labels; one that is not a class is a failed guard."""
+    labels, classes = ctx.operand(0), int(ctx.constant(1).reshape(-1)[0])
+    y, positive = ctx.output(labels.shape).buffer, ctx.new(labels.dtype, labels.shape, ".positive")
+    ctx.add(Checked, positive, labels.buffer, "below", 0)
+    ctx.add(Checked, y, positive, "beyond", classes - 1)
 
 
 @rule("SoftmaxCrossEntropyWithLogits")

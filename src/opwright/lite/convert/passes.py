@@ -43,11 +43,14 @@ DROP_IDENTITY = RewriteRule(
     lambda node, rewriter: tuple(node.operands),
     "the result is the operand",
 )
+DROP_CHECK = RewriteRule(
+    "drop_check", "ClassLabels", lambda node, rewriter: tuple(node.operands)[:1], "the result is the first operand"
+)
 
 PREPARE: tuple[tuple[str, Pass], ...] = (
     # Identities first, so that their readers fold; constants sink before the nodes that they fold in there; folding
     # precedes merging, and merging dropping.
-    ("drop_identities", lambda g: rewrite(g, (DROP_IDENTITY,))),
+    ("drop_identities", lambda g: rewrite(g, (DROP_IDENTITY, DROP_CHECK))),
     ("fold_constants", lambda g: rewrite(g, FOLD)),
     ("sink_constants", sink),
     ("fold_inside", lambda g: rewrite(g, (*FOLD, *BRANCHES)) if any(map(has_subgraphs, g.nodes)) else (g, [])),

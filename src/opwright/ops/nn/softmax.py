@@ -1,7 +1,7 @@
 """Softmax and cross entropies over it; losses on independent logits; L2 loss.
 
-Lives here: Softmax, LogSoftmax, SoftmaxCrossEntropyWithLogits, SparseSoftmaxCrossEntropyWithLogits; L2Loss; sigmoid and
-weighted cross entropies, Poisson loss as functions over operators.
+Lives here: Softmax, LogSoftmax, SoftmaxCrossEntropyWithLogits, SparseSoftmaxCrossEntropyWithLogits, ClassLabels;
+L2Loss; sigmoid and weighted cross entropies, Poisson loss as functions over operators.
 Not here: Keras's losses (nn/losses).
 
 Softmax operators subtract the maximum logit before exponentiation to avoid overflow; 16-bit floats are computed in
@@ -219,23 +219,53 @@ class SparseSoftmaxCrossEntropyWithLogits(OperatorDefinition):
         return op.logits.spec.with_shape(labels.merge_with(rows))
 
     def compute(op, labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
-        classes = logits.shape[-1]
-        outside = (labels < 0) | (labels >= classes)
-        if outside.any():
-            first = labels[outside].reshape(-1)[0]
-            raise InvalidArgumentError(
-                what=f"Received a label value of {first} which is outside the valid range of [0, {classes})",
-                found=f"{int(outside.sum())} such labels",
-            )
+        _check_labels(labels, logits.shape[-1])
         shifted, total = _log_sum_exp(logits.astype(wide(logits.dtype), copy=False), -1)
         chosen = np.take_along_axis(shifted, labels[..., None], -1)
         loss: np.ndarray = (total - chosen)[..., 0].astype(logits.dtype)
         return loss
 
     def gradient(op, dloss: Any) -> tuple[None, Any]:
-        p = Softmax(op.logits)
-        one_hot_labels = one_hot(op.labels, shape_op(op.logits)[-1], dtype=op.logits.dtype)
+        p, classes = Softmax(op.logits), shape_op(op.logits)[-1]
+        # a graph that returns only gradients drops the loss, and its check of the labels
+        one_hot_labels = one_hot(ClassLabels(op.labels, classes), classes, dtype=op.logits.dtype)
         return None, expand_dims(dloss, -1) * (p - one_hot_labels)
+
+
+@operator
+class ClassLabels(OperatorDefinition):
+    """Return the labels of a sparse cross entropy, for its gradient, if all are classes.
+
+    .. math:: output = labels
+
+    num_classes: labels are below it.
+    raises InvalidArgumentError for a label that is not a class
+    """
+
+    labels = Input(index)
+    num_classes = Input(index, rank=0)
+    output = Output(like="labels")
+    inplace = {"output": "labels"}
+
+    def infer(op) -> TensorSpec:
+        return op.labels.spec
+
+    def compute(op, labels: np.ndarray, num_classes: Any) -> np.ndarray:
+        _check_labels(labels, int(num_classes))
+        return labels
+
+    gradient = None
+
+
+def _check_labels(labels: np.ndarray, classes: int) -> None:
+    """Raise InvalidArgumentError for a label that is not a class."""
+    outside = (labels < 0) | (labels >= classes)
+    if outside.any():
+        first = labels[outside].reshape(-1)[0]
+        raise InvalidArgumentError(
+            what=f"Received a label value of {first} which is outside the valid range of [0, {classes})",
+            found=f"{int(outside.sum())} such labels",
+        )
 
 
 @documented_by(SoftmaxCrossEntropyWithLogits)

@@ -287,6 +287,11 @@ def _rank(w: GraphWriter, node: Node) -> str:
     return _typed(w, w.op("Size", w.op("Shape", w[x])), node)
 
 
+@rule("ClassLabels")
+def _class_labels(w: GraphWriter, node: Node) -> str:
+    return w.op("Identity", w[next(iter(node.operands))])  # ONNX has no errors of values
+
+
 @rule("OneHot")
 def _one_hot(w: GraphWriter, node: Node) -> str:
     indices, depth, on, off = node.operands
