@@ -78,12 +78,12 @@ def test_shapes_that_are_computed_are_known():
 
 def test_what_has_no_kernel_stays_between_native_calls():
     x = array(4, 4)
-    f = agrees(lambda x: ow.linalg.inv(ow.exp(x) + ow.eye(4)) * 2.0 + x, x, rtol=1e-4)
+    f = agrees(lambda x: ow.linalg.svd(ow.exp(x) + ow.eye(4), compute_uv=False) * 2.0 + x, x, rtol=1e-4)
     made = compiled(f, x)
-    assert [left.op for left in made.uncompiled] == ["MatrixInverse"]
+    assert [left.op for left in made.uncompiled] == ["Svd"]
     assert len(made.regions) == 2
     report = f.experimental_get_compiler_ir(x)()
-    assert "MatrixInverse" in report
+    assert "Svd" in report
     assert "no rule" in report
 
 

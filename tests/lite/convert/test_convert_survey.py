@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from each_row import each_row
 from opwright.lite.convert.decompositions import RECURRENCES
-from opwright.lite.convert.passes import DROP_IDENTITY
+from opwright.lite.convert.passes import DROP_CHECK, DROP_IDENTITY
 from opwright.lite.convert.rules import RULES
 from opwright.ops import registry
 
@@ -120,6 +120,7 @@ BEFORE = {
     "UpdateVariable",
     "FusionInputs",
     "FusionResults",
+    *DROP_CHECK.ops.split(),
     *(rule.ops for rule in RECURRENCES),
 }
 

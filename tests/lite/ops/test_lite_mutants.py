@@ -328,8 +328,9 @@ def check(seeds: range) -> dict[str, int]:
 
 
 def test_mutants():
-    outcomes = check(range(examples(800)))
-    assert all(outcomes[stage] > 30 for stage in ("ran", "refused at load", "refused at allocation"))
+    count = examples(800)
+    outcomes = check(range(count))
+    assert all(outcomes[stage] > count // 20 for stage in ("ran", "refused at load", "refused at allocation"))
 
 
 @pytest.mark.slow
