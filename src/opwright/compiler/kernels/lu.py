@@ -19,7 +19,7 @@ from ..language import i64, ptr, u8
 from ..loops.matrix_ops import LuFactor, LuSolution
 from ..target import host
 from . import NoKernel, selector
-from .substitution import HEIGHT, StripRows, Triangle, check_matrix, strip_vectors, substitute_rows, subtract_products
+from .substitution import HEIGHT, StripRows, Triangle, check_matrix, strip_vectors, substitute_rows
 from .tiling import chunk_of
 
 if TYPE_CHECKING:
@@ -59,13 +59,14 @@ def lu(
             masks = [kl.tail_mask(size - first - k * lanes, lanes) for k in range(vectors)]
             unit = Triangle(result, size, 1)
             rows_of_strip = StripRows(columns, size, masks)
+            load = rows_of_strip.load
             for i in range(0, first, height):
-                substitute_rows(unit, strip, i, rows_of_strip.load, height, vectors, lanes, source, True)
+                substitute_rows(unit.of_rows(i), strip, i, i, load, height, vectors, lanes, source, unit=True)
             whole = size - (size - first) % height
             for i in range(first, whole, height):
-                _subtract_rows(unit, strip, rows_of_strip, i, first, height, lanes, source)
+                substitute_rows(unit.of_rows(i), strip, i, first, load, height, vectors, lanes, source, solves=False)
             for i in range(whole, size):
-                _subtract_rows(unit, strip, rows_of_strip, i, first, 1, lanes, source)
+                substitute_rows(unit.of_rows(i), strip, i, first, load, 1, vectors, lanes, source, solves=False)
             for c in range(kl.minimum(size - first, width)):
                 pivot = _largest(strip + c, first + c, size, width)
                 if pivot != first + c:
@@ -94,28 +95,6 @@ def _copy(matrix: Pointer, result: Pointer, size: Value, transposed: bool) -> No
     else:
         for i in range(size * size):
             result[i] = matrix[i]
-
-
-def _subtract_rows(
-    triangle: Triangle,
-    strip: Pointer,
-    rows: StripRows,
-    i: Value | int,
-    first: Value | int,
-    height: int,
-    lanes: int,
-    dtype: DType,
-) -> None:
-    """Write rows of a strip without what the first `first` columns contribute."""
-    vectors = len(rows.masks)
-    sums = kl.registers(dtype, lanes, height, vectors)
-    for r in range(height):
-        for k in range(vectors):
-            sums[r, k] = rows.load(i + r, k, lanes)
-    subtract_products(sums, triangle.of_rows(i), strip, first, height, vectors)
-    for r in range(height):
-        for k in range(vectors):
-            (strip + (i + r) * (vectors * lanes)).store(sums[r, k], k * lanes)
 
 
 def _largest(column: Pointer, first: Value | int, size: Value, width: int) -> Value:
@@ -228,13 +207,13 @@ def lu_solve(
         upper = Triangle(matrix + (size * size - 1), -size, -1)
         whole = size - size % HEIGHT
         for i in range(0, whole, HEIGHT):
-            substitute_rows(lower, middle, i, right.load, HEIGHT, vectors, lanes, source, True)
+            substitute_rows(lower.of_rows(i), middle, i, i, right.load, HEIGHT, vectors, lanes, source, unit=True)
         for i in range(whole, size):
-            substitute_rows(lower, middle, i, right.load, 1, vectors, lanes, source, True)
+            substitute_rows(lower.of_rows(i), middle, i, i, right.load, 1, vectors, lanes, source, unit=True)
         for i in range(0, whole, HEIGHT):
-            substitute_rows(upper, unknowns, i, reversed_.load, HEIGHT, vectors, lanes, source, False)
+            substitute_rows(upper.of_rows(i), unknowns, i, i, reversed_.load, HEIGHT, vectors, lanes, source)
         for i in range(whole, size):
-            substitute_rows(upper, unknowns, i, reversed_.load, 1, vectors, lanes, source, False)
+            substitute_rows(upper.of_rows(i), unknowns, i, i, reversed_.load, 1, vectors, lanes, source)
         for i in range(size):
             for k in range(vectors):
                 part = (unknowns + (size - 1 - i) * width).load(k * lanes, lanes)

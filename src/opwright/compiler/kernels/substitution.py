@@ -1,7 +1,7 @@
 """Triangular systems of linear equations, by substitution; Cholesky factors.
 
 Lives here: the selectors of TriangularSystem and CholeskyFactor, their families; `Triangle`, `StripRows`,
-`strip_vectors`, `substitute_rows`, `subtract_products`.
+`strip_vectors`, `substitute_rows`.
 Not here: factors with exchanged rows (lu.py), the operators (ops/linalg/).
 
 Columns of the unknowns are computed in strips of a few vectors, whose rows are adjacent in the scratch memory of a
@@ -72,7 +72,7 @@ class StripRows(NamedTuple):
         (self.elements + i * self.pitch).store(v, k * lanes, self.masks[k])
 
 
-def subtract_products(
+def _subtract_products(
     sums: Any, triangle: Triangle, strip: Pointer, depth: Value | int, height: int, vectors: int
 ) -> None:
     """Subtract from a tile what the first `depth` unknowns, rows of a strip, contribute."""
@@ -85,7 +85,7 @@ def subtract_products(
                 sums[r, k] = kl.fma(factor, parts[k], sums[r, k])
 
 
-def solve_tile(sums: Any, triangle: Triangle, height: int, vectors: int, unit: bool) -> None:
+def _solve_tile(sums: Any, triangle: Triangle, height: int, vectors: int, unit: bool) -> None:
     """Solve the system of a tile's own unknowns. unit: the diagonal is ones, whatever the memory has."""
     lanes = sums[0, 0].count
     for r in range(height):
@@ -100,27 +100,31 @@ def solve_tile(sums: Any, triangle: Triangle, height: int, vectors: int, unit: b
 
 
 def substitute_rows(
-    triangle: Triangle,
+    rows: Triangle,
     strip: Pointer,
     i: Value | int,
+    depth: Value | int,
     load: Callable[[Value | int, int, int], Value],
     height: int,
     vectors: int,
     lanes: int,
     dtype: DType,
+    solves: bool = True,
     unit: bool = False,
 ) -> Any:
-    """Compute unknowns i to i + height of a strip of columns from those before; return their registers.
+    """Compute rows i to i + height of a strip of columns: what `load` returns without what the first `depth` unknowns
+    contribute. Return their registers.
 
-    load(i, k, lanes): returns vector k of the right-hand side of row i
+    rows: the coefficients from row i on; load(i, k, lanes): returns vector k of the right-hand side of row i; solves:
+    whether the tile's own unknowns, from i on, are solved, too
     """
     sums = kl.registers(dtype, lanes, height, vectors)
     for r in range(height):
         for k in range(vectors):
             sums[r, k] = load(i + r, k, lanes)
-    rows = triangle.of_rows(i)
-    subtract_products(sums, rows, strip, i, height, vectors)
-    solve_tile(sums, rows.from_unknown(i), height, vectors, unit)
+    _subtract_products(sums, rows, strip, depth, height, vectors)
+    if solves:
+        _solve_tile(sums, rows.from_unknown(i), height, vectors, unit)
     for r in range(height):
         for k in range(vectors):
             (strip + (i + r) * (vectors * lanes)).store(sums[r, k], k * lanes)
@@ -185,7 +189,7 @@ def _solve_rows(
     dtype: DType,
 ) -> None:
     vectors = len(rhs.masks)
-    sums = substitute_rows(triangle, strip, i, rhs.load, height, vectors, lanes, dtype)
+    sums = substitute_rows(triangle.of_rows(i), strip, i, i, rhs.load, height, vectors, lanes, dtype)
     for r in range(height):
         for k in range(vectors):
             y.store(sums[r, k], i + r, k, lanes)
@@ -254,40 +258,16 @@ def cholesky(work: Work, x: ptr[u8], y: ptr[u8], size: i64, *, source: DType, ve
         for first in range(0, size, width):
             strip = upper + first * padded
             _load_strip(strip, matrix, first, size, width)
+            load = StripRows(strip, width, [None] * vectors).load
             for i in range(0, first, height):  # rows of a tile are adjacent in the strip that has their columns
                 above = Triangle(upper + (i // width * (width * padded) + i % width), 1, width)
-                _update_rows(above, strip, i, i, height, vectors, lanes, source, True)
+                substitute_rows(above, strip, i, i, load, height, vectors, lanes, source)
             for i in range(first, first + width, height):
                 above = Triangle(strip + (i - first), 1, width)
-                _update_rows(above, strip, i, first, height, vectors, lanes, source, False)
+                substitute_rows(above, strip, i, first, load, height, vectors, lanes, source, solves=False)
             failed = kl.maximum(failed, _factor_diagonal(strip + first * width, vectors, lanes))
             _store_strip(strip, result, first, size, width)
     return failed
-
-
-def _update_rows(
-    triangle: Triangle,
-    strip: Pointer,
-    i: Value | int,
-    depth: Value | int,
-    height: int,
-    vectors: int,
-    lanes: int,
-    dtype: DType,
-    solves: bool,
-) -> None:
-    """Subtract from rows of a strip what the first `depth` rows contribute, and solve their own triangle if asked."""
-    sums = kl.registers(dtype, lanes, height, vectors)
-    rows = strip + i * (vectors * lanes)
-    for r in range(height):
-        for k in range(vectors):
-            sums[r, k] = rows.load((r * vectors + k) * lanes, lanes)
-    subtract_products(sums, triangle, strip, depth, height, vectors)
-    if solves:
-        solve_tile(sums, triangle.from_unknown(i), height, vectors, False)
-    for r in range(height):
-        for k in range(vectors):
-            rows.store(sums[r, k], (r * vectors + k) * lanes)
 
 
 def _factor_diagonal(block: Pointer, vectors: int, lanes: int) -> Value:

@@ -60,6 +60,14 @@ def _split(m: MathNamespace[Values], x: Values) -> tuple[Values, Values]:
     return m.bitcast(m.bitcast(z, int32) << 23, float32), m.fma(x, _LOG2E, _MAGIC - z)
 
 
+def _reduced(m: MathNamespace[Values], x: Values, step: float) -> tuple[Values, Values]:
+    """Compute 2^n and r, with x = step n ln 2 + r. ln 2 has two parts, of which the first times n is exact."""
+    z = m.fma(x, _LOG2E / step, _MAGIC)
+    n = z - _MAGIC
+    r = m.fma(n, -step * _LN2_LOW, m.fma(n, -step * _LN2_HIGH, x))
+    return m.bitcast(m.bitcast(z, int32) << 23, float32), r
+
+
 def _exp(m: MathNamespace[Values], x: Values, more: Values | None = None) -> Values:
     """Compute exp(x + more) of x within _LEAST and _MOST and a very small `more`: 2^n 2^r.
 
@@ -105,11 +113,7 @@ def exp_nonpositive(m: MathNamespace[Values], x: Values) -> Values:
     """
     if m.has_exponents(x):
         return exp(m, x)
-    x = m.maximum(m.full_like(x, _UNDERFLOW), x)
-    z = m.fma(x, _LOG2E, _MAGIC)
-    n = z - _MAGIC
-    r = m.fma(n, -_LN2_LOW, m.fma(n, -_LN2_HIGH, x))
-    scale = m.bitcast(m.bitcast(z, int32) << 23, float32)
+    scale, r = _reduced(m, m.maximum(m.full_like(x, _UNDERFLOW), x), 1.0)
     return m.fma(polynomial(m, r, polynomials.SINGLE_EXP), r, 1.0) * scale
 
 
@@ -261,11 +265,7 @@ def relaxed_exp(m: MathNamespace[Values], x: Values) -> Values:
     """Compute 2^n 2^n e^r with r = x - 2 n ln 2: either factor is normal, and only the last product can overflow or be
     denormal.
     """
-    x = _within(m, x, -104.0, 89.0)
-    z = m.fma(x, 0.5 * _LOG2E, _MAGIC)
-    n = z - _MAGIC
-    r = m.fma(n, -2.0 * _LN2_LOW, m.fma(n, -2.0 * _LN2_HIGH, x))
-    scale = m.bitcast(m.bitcast(z, int32) << 23, float32)
+    scale, r = _reduced(m, _within(m, x, -104.0, 89.0), 2.0)
     return m.fma(polynomial(m, r, polynomials.SINGLE_WIDE_EXP), r, 1.0) * scale * scale
 
 
