@@ -48,10 +48,10 @@ class Job:
         if self._take() is not None:
             self._event.set()
 
-    def wait(self) -> None:
-        """Wait until it is done."""
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait until it is done, or for so long."""
         if not self.done:
-            self._event.wait()
+            self._event.wait(seconds)
 
     def run(self) -> None:
         """Run it on this thread, unless another thread has begun it or it was dropped. Propagates exceptions that are

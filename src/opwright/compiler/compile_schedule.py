@@ -1,6 +1,7 @@
 """The calls of a function at which it is compiled, and at which its machine code runs.
 
-Lives here: `schedule`, and the estimates that it follows from: `call_time` of the uncompiled function, `compile_time`.
+Lives here: `schedule`, and the estimates that it follows from: `call_time` of the uncompiled function, `compile_time`;
+`patience`, by which the calls in between share the wait for a compiler that is late.
 Not here: the plan that counts calls (tiered_plan.py).
 
 Both numbers follow from the graph and the sizes of its inputs alone, never from the clock or the cache: machine code
@@ -22,21 +23,28 @@ MOST_AWAITED = 20_000
 START_US, COMPILE_US, PLAN_US = 250_000.0, 5_000.0, 500.0
 """Estimated time to import the compiler, to compile a node, and to plan one for further shapes, in microseconds.
 
-Kernels take sizes as arguments, so that most of those compiled for one set of shapes serve the others. With an empty
-cache the small functions of benchmarks/first_calls.py take 0.2 to 0.9 s, its training steps 1.7 to 4 s; if the cache
-has their products and convolutions, as after any similar model, a node takes 1 to 10 ms. The estimate is between the
-two: only the first process waits for an empty cache, but each one runs uncompiled until the estimate is over."""
-QUICK_US, NODE_US, BYTES_PER_US = 2.0, 10.0, 10_000.0
-"""Estimated time of an element-wise call in a plain plan, of any other call, and of writing results."""
+Kernels take sizes as arguments, so that most of those compiled for one set of shapes serve the others. If the cache
+has their products and convolutions, as after any similar model, a node takes 1 to 10 ms. The estimate is between that
+and an empty cache: only the first process waits for an empty cache, but each one runs uncompiled until the estimate is
+over."""
+COLD_START_US, COLD_US = 500_000.0, 40_000.0
+"""The first two with an empty cache of machine code: benchmarks/first_calls.py's small functions take 0.6 to 1.2 s of
+processor time, its training steps, of 48 to 83 nodes, 2.3 to 3.7 s."""
+QUICK_US, NODE_US, UPDATE_US, BYTES_PER_US = 0.7, 4.0, 25.0, 10_000.0
+"""Estimated time of an element-wise call in a plain plan, of any other call, of a step of an optimizer, and of writing
+results."""
 FREE = frozenset({"Const", "Identity", "ReadVariable"})
 """Nodes that take no time, in a plain plan or in the compiler."""
 PRODUCTS_PER_US = {
-    **dict.fromkeys(("Conv", "DepthwiseConv"), 2_000.0),
-    **dict.fromkeys(("MatMul", "Einsum", "LSTMSequence", "GRUSequence"), 38_000.0),
+    **dict.fromkeys(("Conv", "MatMul", "Einsum", "LSTMSequence", "GRUSequence"), 38_000.0),
+    "DepthwiseConv": 2_000.0,
     "CTCLoss": 70.0,  # 61 ms for logits [150, 32, 32] and labels [32, 25]
 }
-"""Multiplications in a microsecond, by the beginning of a contraction's name: OpenBLAS's on a core of a Zen 3, AVX2.
-Convolutions copy windows: in the training steps of 16 tutorials they reach 500 to 2,000."""
+"""Multiplications in a microsecond, by the beginning of a contraction's name: OpenBLAS's on a core of a Zen 3, AVX2."""
+WINDOWS_PER_US = 250.0
+"""Elements of windows that a convolution copies in a microsecond, before the product with its filters: a step of a CNN
+with 32 and 64 channels takes 57 ms, those of tutorials with up to 16 channels 500 to 2,000 multiplications a
+microsecond."""
 NS_PER_COST = 0.3
 """Time of NumPy for an element of an element-wise function, in nanoseconds, for each unit of the cost of its row in
 scalar/table.py."""
@@ -58,7 +66,7 @@ def call_time(graph: Graph, unknown: int = 1) -> float:
     for node in graph.nodes:
         if node.op.name in FREE:
             continue
-        time += QUICK_US if node.op.profile.quick else NODE_US
+        time += QUICK_US if node.op.profile.quick else UPDATE_US if node.op.name == "UpdateVariable" else NODE_US
         time += _elements_time(node, unknown) + _products_time(node, unknown)
         times = [call_time(part, unknown) for part in node.subgraphs]
         if node.op.name == "While":
@@ -81,30 +89,41 @@ def _elements_time(node: Node, unknown: int) -> float:
 
 
 def _products_time(node: Node, unknown: int) -> float:
-    """Estimate the time of a contraction's products, in microseconds; 0 for other nodes.
-
-    A product of a [m, k] and b [k, n] takes m k n = sqrt(|a| |b| |a b|) multiplications; a convolution also as many
-    times the root of the size of its window.
-    """
+    """Estimate the time of a contraction's products, in microseconds; 0 for other nodes."""
     rate = next((rate for op, rate in PRODUCTS_PER_US.items() if node.op.name.startswith(op)), None)
     if rate is None:
         return 0.0
+    products = _multiplications(node, unknown)
+    filters = _filters(node)
+    if filters is None or node.op.name.startswith("Depthwise"):
+        return products / rate
+    return products / rate + products / filters[-1] / WINDOWS_PER_US
+
+
+def _multiplications(node: Node, unknown: int) -> float:
+    """Return the number of multiplications of a contraction.
+
+    A product of a [m, k] and b [k, n] takes m k n = sqrt(|a| |b| |a b|) of them; a convolution also as many times the
+    root of the number of pixels of its window, and of a channel's share of them if channels are apart.
+    """
     operands = sorted([_elements(v, unknown) for v in node.operands])
     sizes = math.prod(operands[-2:]) * max([_elements(v, unknown) for v in node.outputs])
-    return math.sqrt(sizes * _window(node)) / rate
+    filters = _filters(node)
+    if filters is not None:
+        *window, channels, _ = filters
+        sizes *= math.prod(window) / (channels if node.op.name.startswith("Depthwise") else 1)
+    return math.sqrt(sizes)
 
 
-def _window(node: Node) -> float:
-    """Return the number of pixels of a convolution's window, and a channel's share of them if channels are apart; 1 for
-    other nodes."""
+def _filters(node: Node) -> list[int] | None:
+    """Return the shape of a convolution's filters, [*window, channels, outputs]; None for other nodes."""
     names = node.op.input_names
     filters: object = next((node.inputs[names.index(name)] for name in ("filters", "filter") if name in names), None)
     if filters is None and "filter_sizes" in names:
         filters = node.outputs[0]
     if not isinstance(filters, Value) or filters.shape.dims is None:
-        return 1
-    *window, channels, _ = [d or 1 for d in filters.shape.dims]
-    return math.prod(window) / (channels if node.op.name.startswith("Depthwise") else 1)
+        return None
+    return [d or 1 for d in filters.shape.dims]
 
 
 def _elements(value: Value, unknown: int) -> int:
@@ -121,6 +140,20 @@ def _count(graph: Graph) -> int:
 def compile_time(graph: Graph) -> float:
     """Estimate the time to compile a graph for its first set of shapes if the compiler is loaded, in microseconds."""
     return COMPILE_US * _count(graph)
+
+
+def cold_time(graph: Graph) -> float:
+    """Estimate the time to load the compiler and to compile a graph with an empty cache, in microseconds."""
+    return COLD_START_US + COLD_US * _count(graph)
+
+
+def patience(expected: float, elapsed: float, calls: float, call: float) -> float:
+    """Return how long a call waits for a compiler that is late: its share of the time that will be missing.
+
+    expected: time of the compiler; elapsed: since it began; calls: until the one that needs the code, which is included;
+    call: time of one. A compiler that is over its time is expected to take an eighth more. Any unit of time.
+    """
+    return max((max(expected - elapsed, elapsed / 8) - (calls - 1) * call) / calls, 0.0)
 
 
 def planning_time(graph: Graph) -> float:

@@ -5,12 +5,14 @@ Not here: at which call the compiler starts and at which its code runs (compile_
 (native_plan.py), the thread that it runs on (background.py).
 
 If the code is not there at its call, the call waits for it, so that the clock never decides which result comes from
-machine code. Estimates are left to the second call, as a first one is never compiled.
+machine code. With an empty cache the compiler is late; the calls before that one wait for it, too, each for its share,
+so that none waits for seconds. Estimates are left to the second call, as a first one is never compiled.
 """
 
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -24,10 +26,12 @@ from .plan import Plan
 
 if TYPE_CHECKING:
     from . import background, compile_schedule, native_plan
+    from .native import store
 else:  # most functions are called a few times only
     background = later(".background", __package__)
     compile_schedule = later(".compile_schedule", __package__)
     native_plan = later(".native_plan", __package__)
+    store = later(".native.store", __package__)
 
 MOST_COUNTED = 1024
 """Maximum number of sets of shapes whose calls are counted; the oldest is forgotten."""
@@ -41,12 +45,16 @@ Run = Callable[..., tuple[Any, ...]]
 
 class _Candidate:
     """A set of shapes that has not been compiled. calls: so far; start, switch: the numbers of the calls at which the
-    compiler starts and at which its code runs, 0 before they are estimated; plan: the one that it made."""
+    compiler starts and at which its code runs, 0 before they are estimated; plan: the one that it made; began: when the
+    compiler did, and how many kernels it had compiled before; last: when the last call that may have waited for it ended
+    to do so."""
 
-    __slots__ = ("calls", "job", "plan", "start", "switch")
+    __slots__ = ("began", "calls", "job", "last", "plan", "start", "switch")
 
     def __init__(self) -> None:
         self.calls, self.start, self.switch = 0, 0.0, 0.0
+        self.began: tuple[float, int] | None = None
+        self.last = 0.0
         self.job: background.Job | None = None
         self.plan: Plan | None = None
 
@@ -92,22 +100,42 @@ class TieredPlan:
                 if candidate.calls == 1 and flags.hot_calls != 1:
                     return self._plain
                 candidate.start, candidate.switch = self._bounds(inputs)
-            if candidate.calls != candidate.start and candidate.calls < candidate.switch:
-                return self._plain
-            shapes = [None if v.dtype.is_handle else np.shape(a) for a, v in zip(inputs, self.graph.inputs)]
-            if candidate.calls == candidate.start:
+            calls = candidate.calls
+            if calls == candidate.start:
+                shapes = self._shapes(inputs)
                 candidate.job = background.compiling.submit(lambda: self._compile(candidate, shapes))
                 return self._plain
+        if calls < candidate.switch:
+            if candidate.began is not None:
+                self._keep_pace(candidate, calls)
+            return self._plain
         if candidate.job is not None:
             candidate.job.run()
             candidate.job.wait()
-        return self._switch(key, candidate.plan or self._compile(candidate, shapes))
+        return self._switch(key, candidate.plan or self._compile(candidate, self._shapes(inputs)))
+
+    def _shapes(self, inputs: Sequence[Any]) -> list[Shape | None]:
+        return [None if v.dtype.is_handle else np.shape(a) for a, v in zip(inputs, self.graph.inputs)]
+
+    def _keep_pace(self, candidate: _Candidate, calls: int) -> None:
+        """Wait for a share of the compiler's time, if it compiles kernels that the cache lacks. calls: so far."""
+        job, began, now = candidate.job, candidate.began, time.perf_counter()
+        if job is None or began is None or job.done or store.num_not_found() == began[1]:
+            return
+        if candidate.last:
+            expected, left = compile_schedule.cold_time(self.graph) / 1e6, candidate.switch - calls + 1
+            seconds = compile_schedule.patience(expected, now - began[0], left, now - candidate.last)
+            if seconds:
+                job.wait(seconds)
+                now = time.perf_counter()
+        candidate.last = now
 
     def _compile(self, candidate: _Candidate, shapes: Sequence[Shape | None]) -> Plan:
         """Return the plan for these shapes, also kept as `candidate.plan`: the plain one if nothing can be compiled.
 
         The user has not asked for machine code, so that no fault of the compiler is an error of the call.
         """
+        candidate.began = time.perf_counter(), store.num_not_found()
         with self._lock:
             native = self._native = self._native or native_plan.NativePlan(self.graph, warns=False)
         try:

@@ -63,6 +63,7 @@ class _StoreState(threading.local):
 
 _state = _StoreState()
 _loaded: dict[str, int] = {}  # addresses by digest
+_not_found = 0  # kernels that no cache had
 _folders: dict[str, str | None] = {}  # the cache folder of each: the flag may have changed since
 _lock = forks.lock()  # of `_compiling`
 _compiling: dict[str, Any] = {}  # locks by digest: one thread compiles a kernel, others compile others
@@ -119,6 +120,8 @@ def _load(digest: str, identity: Identity, target: Target, make: Callable[[], tu
     if address is None:
         if _state.only_cached:
             raise NotCached(op=name, what="this kernel is not compiled yet")
+        global _not_found
+        _not_found += 1
         address, how = compile_code(digest, identity, make)
     if "time" in flags.show:
         print(f"{how} {name}  {(time.perf_counter() - start) * 1e3:.1f} ms", file=sys.stderr)
@@ -339,6 +342,11 @@ def load_packed(data: bytes | memoryview) -> dict[str, int]:
             _loaded.setdefault(digest, address)
             _folders.setdefault(digest, flags.cache_dir)  # from which the kernels were packed
     return {digest: _loaded[digest] for digest in image.entries}
+
+
+def num_not_found() -> int:
+    """Return the number of kernels that this process has begun to compile, as no cache had them."""
+    return _not_found
 
 
 def loaded(*names: str) -> list[str]:
