@@ -351,7 +351,8 @@ def test_calls_before_the_first_of_machine_code_share_the_wait_for_a_late_compil
             threading.Event().wait(0.001)
         for call in range(3, 12):
             f(x)
-            assert len(waited) == call - 3 and not is_compiled(f, x)
+            assert len(waited) == call - 3
+            assert not is_compiled(f, x)
         f(x)
     assert is_compiled(f, x)
     assert waited == [0.5] * 8 + [None]

@@ -111,7 +111,8 @@ def _multiplications(node: Node, unknown: int) -> float:
     filters = _filters(node)
     if filters is not None:
         *window, channels, _ = filters
-        sizes *= math.prod(window) / (channels if node.op.name.startswith("Depthwise") else 1)
+        share = channels if node.op.name.startswith("Depthwise") else 1
+        return math.sqrt(sizes * math.prod(window) / share)
     return math.sqrt(sizes)
 
 
@@ -150,8 +151,8 @@ def cold_time(graph: Graph) -> float:
 def patience(expected: float, elapsed: float, calls: float, call: float) -> float:
     """Return how long a call waits for a compiler that is late: its share of the time that will be missing.
 
-    expected: time of the compiler; elapsed: since it began; calls: until the one that needs the code, which is included;
-    call: time of one. A compiler that is over its time is expected to take an eighth more. Any unit of time.
+    expected: time of the compiler; elapsed: since it began; calls: up to the one that needs the code; call: time of
+    one. A compiler that is over its time is expected to take an eighth more. Any unit of time.
     """
     return max((max(expected - elapsed, elapsed / 8) - (calls - 1) * call) / calls, 0.0)
 

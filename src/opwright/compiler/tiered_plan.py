@@ -46,8 +46,8 @@ Run = Callable[..., tuple[Any, ...]]
 class _Candidate:
     """A set of shapes that has not been compiled. calls: so far; start, switch: the numbers of the calls at which the
     compiler starts and at which its code runs, 0 before they are estimated; plan: the one that it made; began: when the
-    compiler did, and how many kernels it had compiled before; last: when the last call that may have waited for it ended
-    to do so."""
+    compiler did, and how many kernels it had compiled before; last: when the last call that could wait for
+    it was done with that."""
 
     __slots__ = ("began", "calls", "job", "last", "plan", "start", "switch")
 
