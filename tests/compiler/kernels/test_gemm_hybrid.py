@@ -210,6 +210,7 @@ def by_blocks(rows, features, channels, blocks, dtype, stored, extreme=False):
 BLOCKS = [
     *[(1, 33, 128, 4), (37, 45, 96, 3), (29, 16, 20, 5), (5, 24, 120, 3), (1, 16, 256, 2), (3, 17, 48, 6)],
     (1, 167, 96, 3),  # panels side by side
+    (37, 40, 256, 2),
 ]
 """Rows, features, channels and blocks: of 32 channels, of 4, and of others that halved panels have."""
 
@@ -220,8 +221,21 @@ BLOCKS = [
 def test_scales_by_block(sizes, dtype, stored):
     rows, features, channels, blocks = sizes
     form, inputs, expected = by_blocks(rows, features, channels, blocks, dtype, stored)
-    actual = run(form, inputs).reshape(rows, features)
-    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
+    actual = run(form, inputs)
+    np.testing.assert_allclose(actual.reshape(rows, features), expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
+    np.testing.assert_array_equal(split(form, inputs, 3), actual)
+
+
+@pytest.mark.parametrize("rows", [4, 5, 22])
+def test_rows_have_the_same_results_alone(rows):
+    """Rows of one tile, and of several, for which a panel is unpacked once (gemm_int4_rows.py)."""
+    form, inputs, _ = by_blocks(rows, 40, 128, 2, int4, np.float16)
+    (x,) = inputs.values()
+    together = run(form, inputs)
+    for i in range(rows):
+        alone, y = buffer(x[i : i + 1]), Buffer("y", float32, (1, 1, 1, 40))
+        one = run(dataclasses.replace(form, input=alone, output=y), {alone: x[i : i + 1]})
+        np.testing.assert_array_equal(one[0], together[i])
 
 
 @pytest.mark.parametrize("dtype", [int8, int4], ids=lambda d: d.name)

@@ -1,6 +1,6 @@
 """Steps of integer contractions: matrix products of rows, and convolutions with windows in place or over copies.
 
-Lives here: `QuantizedRows`, `gemm_int8_step`; `add_convolution`, `add_patches`, `copies_windows`.
+Lives here: `QuantizedRows`, `gemm_int8_step`, `gemm_int4_step`; `add_convolution`, `add_patches`, `copies_windows`.
 Not here: the kernels (gemm_int8.py, convolution_int8.py), the selectors (contractions_int8.py, matmul.py).
 """
 
@@ -17,7 +17,8 @@ from ..tuning.choices import COPIES
 from .contractions_f32 import window_blocks
 from .convolution_int8 import convolution_int8, patches
 from .epilogue import Epilogue
-from .gemm_int4 import sum_blocks
+from .gemm_int4 import halved_group, sum_blocks
+from .gemm_int4_rows import gemm_int4_rows, unpacked_bytes
 from .gemm_int8 import FLIP, gemm_int8
 from .gemm_int16 import widened_bytes, widens
 from .gemm_neon import Grouped
@@ -152,6 +153,51 @@ def gemm_int8_step(
     )
     scratch = widened_bytes(host(), elements * cut.height) if widened or flipped else 0
     build.step(code, words, block.items * products, scratch, chunk)
+
+
+def gemm_int4_step(
+    build: Builder,
+    panels: PanelsInt8,
+    lhs: QuantizedRows,
+    packed: Any,
+    out: Any,
+    out_pitch: int,
+    cut: RowTiles,
+    block: WorkBlocks,
+    epilogue: Epilogue,
+    more: Sequence[Any],
+    chunk: int | None,
+    block_sums: Any,
+) -> None:
+    """Add the step of products of several rows by halved panels, by sums of int16."""
+    tile = panels.tile
+    words = [
+        lhs.x,
+        packed,
+        out,
+        panels.quads,
+        lhs.pitch,
+        out_pitch,
+        panels.features,
+        *Tiles(cut.tiles, cut.tall, block.tiles, block.panels),
+        lhs.scales,
+        lhs.zeros,
+        panels.lines,
+        block_sums,
+        *more,
+    ]
+    group = halved_group(panels.quads)
+    code = gemm_int4_rows.code(
+        more=len(more),
+        rows=cut.height,
+        vectors=tile.vectors,
+        short=cut.short,
+        narrow=panels.narrow,
+        group=group,
+        single=group == panels.quads,
+        epilogue=epilogue,
+    )
+    build.step(code, words, block.items, unpacked_bytes(tile.width, panels.lines, panels.quads), chunk)
 
 
 SPEEDUP = 4

@@ -7,6 +7,7 @@ kernels (gemm_int8.py, convolution_int8.py), packed filters (weight_packing_int8
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,6 +24,7 @@ from .contraction_steps_int8 import (
     add_convolution,
     add_patches,
     copies_windows,
+    gemm_int4_step,
     gemm_int8_step,
     round_to_int8,
     summed_blocks,
@@ -260,13 +262,14 @@ def select_block_scales(form: Contract, build: Builder) -> None:
     lhs = round_to_int8(build, form.input, rows, channels, form.input.pitch, form.rounding)
     cut = row_tiles(rows, tile.rows)
     work = 8 * cut.height * height * tile.width
-    block = blocks(cut.tiles, panels.number, cut.height * channels, tile.width * height * 4, work)
+    unpacked = tile.halved and tile.bounded > 0 and cut.tiles > 1
+    all_panels = False if unpacked else None  # a panel is unpacked once for the rows of an item
+    block = blocks(cut.tiles, panels.number, cut.height * channels, tile.width * height * 4, work, all_panels)
     if cut.height == 1 and tile.halved and tile.reads_abreast:
         block = abreast(block, cut.tiles, panels.number)
     chunk = chunk_of(work * cut.tiles * panels.number, block.items)
     out, pitch = build.pointer(form.output), form.output.pitch
     sums = summed_blocks(build, form.input, lhs, rows, panels, form.rounding) if tile.halved else 0
-    gemm_int8_step(
-        build, panels, lhs, packed, out, pitch, cut, block, epilogue, more, int8, chunk, blocked=True, block_sums=sums
-    )
+    add = gemm_int4_step if unpacked else functools.partial(gemm_int8_step, dtype=int8, blocked=True)
+    add(build, panels, lhs, packed, out, pitch, cut, block, epilogue, more, chunk=chunk, block_sums=sums)
     share_output(form, build, form.operands, epilogue)

@@ -1,8 +1,9 @@
 """Micro-kernels of int4 weights with a scale for each block of a channel, by rows of int8.
 
-Lives here: `contract_halved`, `sum_blocks`, `halved_bytes`.
-Not here: weights of other types, and scales that float16 does not hold (`contract_blocks` in gemm_int16.py), packed
-filters (weight_packing_int8.py), the family that uses them (gemm_int8.py).
+Lives here: `contract_halved`, `sum_blocks`, `halved_bytes`, `halved_group`.
+Not here: products of several tiles of rows without byte dot products (gemm_int4_rows.py); weights of other types, and
+scales that float16 does not hold (`contract_blocks` in gemm_int16.py); packed filters (weight_packing_int8.py), the
+family that uses them (gemm_int8.py).
 
 Panels are halved: a byte holds the weights n = w + 8 of two k, and scales are float16, as in files. A product of one
 row is as fast as memory is read, and 32 weights are 18 bytes instead of 40. `vpmaddubsw` multiplies n, unsigned, by q,
@@ -38,9 +39,14 @@ def halved_bytes(blocks: Any, quads: Any) -> Any:
     return 4 + blocks * (2 + 2 * quads)
 
 
+def halved_group(quads: int) -> int:
+    """Return the greatest even divisor of an even number of steps of which int16 holds the sums."""
+    return max(n for n in range(2, HALVED_QUADS + 1, 2) if quads % n == 0)
+
+
 @kl.family
 def sum_blocks(work: Work, x: ptr[i8], sums: ptr[i32], pitch: i64, blocks: i64, block: i64, *, has_pairs: bool) -> None:
-    """Write the sums of the bytes of each block of each row: sums[row, blocks]. Items: rows of x, `pitch` bytes apart.
+    """Write -8 times the sum of the bytes of each block of each row: sums[row, blocks]. Items: rows of x, at `pitch`.
 
     block: bytes of a block; has_pairs: whether there are no byte dot products.
     """
@@ -57,7 +63,7 @@ def sum_blocks(work: Work, x: ptr[i8], sums: ptr[i32], pitch: i64, blocks: i64, 
                 rest = rest + kl.reduce_add(total)
             for k in range(block // widths[-1] * widths[-1], block):
                 rest = rest + p[k].to(i32)
-            sums[row * blocks + i] = rest
+            sums[row * blocks + i] = rest * -8
 
 
 def _with_bytes(total: Value, x: Value, pairs: bool) -> Value:
@@ -99,7 +105,7 @@ def contract_halved(
         q = q + 2 * width
         sums = kl.registers(i32, lanes, rows, every)
         for r in range(rows):
-            start = (block_sums[r * lhs.lines + block] * -8).splat(lanes)
+            start = block_sums[r * lhs.lines + block].splat(lanes)
             for v in range(every):
                 sums[r, v] = start
         if lhs.bounded:
