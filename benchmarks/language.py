@@ -8,17 +8,20 @@ The model has 12 layers of 768 with 12 heads over 4 of keys and values, and 82 M
 a scale for each channel, int4 with one for each 32. A prefill reads 128 tokens from position 0; a step stands at
 position 256 of a cache of 1024. A figure is `invoke` alone, on one thread. A step copies the caches from its
 inputs to its outputs, as officially; in place, ours has them bound as both. The share of a step is that of a copy's
-bandwidth: the bytes of weights, read, and of the whole caches, read and written, in the time of the step. In place it
-is that of reading alone: the bytes of weights, and of the caches as far as the mask shows them. Bandwidths are measured
-in turn with the steps. The share of a prefill is that of the processor's peak: operations of products by weights.
+bandwidth: the bytes of weights, read, and of the whole caches, read and written, in the time of the step; in place,
+the bytes of weights, and of the caches as far as the mask shows them, which are only read, so that the share of the
+bandwidth of reading is given, too. The share of a prefill is that of the processor's peak: operations of products by
+weights. Limits are measured in turn with the steps.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks import duels, measure
 
@@ -34,7 +37,6 @@ def measured(kind: str, signature: str) -> dict[str, Any]:
     from language_models import LanguageModel
 
     import opwright as ow
-    from benchmarks import probes
 
     model = LanguageModel(kind, tokens=TOKENS, **SIZES)
     with tempfile.TemporaryDirectory(prefix="opwright-bench-") as folder, ow.flags(background=False):
@@ -48,25 +50,46 @@ def measured(kind: str, signature: str) -> dict[str, Any]:
         del model
         sides = duels.present()
         calls = [_ready(side, str(path), signature, inputs).invoke for side in sides]
-        traffic, of = _traffic(signature)
-        times = duels.in_turn(calls + [one.call for one in traffic])
+        limits = _limits(kind, signature)
+        times = duels.in_turn(calls + [one.call for one in limits])
         result: dict[str, Any] = dict(zip(sides, times))
-    if signature != "prefill":
-        bandwidth = max(one.nbytes / seconds for one, seconds in zip(traffic, times[len(sides) :]))
+    if signature == "prefill":
+        work = 2 * TOKENS * products
+    else:
         caches = [x for name, x in inputs.items() if name.startswith(("keys", "values"))]
         moved = sum(2 * x.nbytes if signature == "decode" else x[:, : POSITION + 1].nbytes for x in caches)
-        return result | {"share": (stored + moved) / result["ours"] / bandwidth, "of": of}
-    peak = probes.peak_f32() if kind == "float32" else probes.peak_int8()
-    return result | {"share": 2 * TOKENS * products / result["ours"] / peak, "of": of}
+        work = stored + moved
+    shares: dict[str, float] = {}
+    for limit, seconds in zip(limits, times[len(sides) :]):
+        share = work / result["ours"] * seconds / limit.work
+        shares[limit.name] = min(share, shares.get(limit.name, share))  # of two copies, the faster
+    (of, share), *others = shares.items()
+    return result | {"share": share, "of": ", ".join([of, *(f"{other:.0%} of {name}" for name, other in others)])}
 
 
-def _traffic(signature: str) -> tuple[list[Any], str]:
-    """Calls whose bandwidth limits a signature, and the name of its limit."""
+class Limit(NamedTuple):
+    """A limit of the processor. work: operations or bytes of a call."""
+
+    name: str
+    call: Callable[[], object]
+    work: int
+
+
+TURNS = 100_000
+"""Turns of the sums that measure the processor's peak: some milliseconds."""
+
+
+def _limits(kind: str, signature: str) -> list[Limit]:
+    """Return what limits a signature, the limit of its share first."""
     from benchmarks import probes
+    from opwright.compiler.kernels import peak_rates
 
     if signature == "prefill":
-        return [], "peak"
-    return (probes.copies(), "a copy") if signature == "decode" else (probes.reads(), "reading")
+        chains = peak_rates.chains_f32() if kind == "float32" else peak_rates.chains_int8()
+        return [Limit("peak", functools.partial(chains.call, TURNS), chains.operations * TURNS)]
+    copies = [Limit("a copy", one.call, one.nbytes) for one in probes.copies()]
+    reads = [Limit("reading", one.call, one.nbytes) for one in probes.reads()] if signature == "in_place" else []
+    return copies + reads
 
 
 def _ready(side: str, path: str, signature: str, inputs: dict[str, Any]) -> Any:

@@ -9,6 +9,7 @@ Not here: the models (training_models.py), the peers' steps (peers/training_*.py
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -85,13 +86,9 @@ BURST = 200_000
 
 def burst() -> Callable[[], object]:
     """Return a call that computes in registers alone."""
-    import numpy as np
+    from opwright.compiler.kernels.peak_rates import chains_f32
 
-    from opwright.compiler import language as kl
-    from opwright.compiler.kernels.peak_rates import CHAINS, fma_chains, lanes_of_f32
-
-    code, out = fma_chains.code(), np.zeros(CHAINS * lanes_of_f32(), np.float32)
-    return lambda: kl.call(code, [out, 0.5, BURST], items=1)
+    return functools.partial(chains_f32().call, BURST)
 
 
 def serve_bursts(connection: Connection) -> None:

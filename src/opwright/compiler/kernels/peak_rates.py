@@ -1,14 +1,15 @@
 """The processor's peak rates of arithmetic, one core, measured by kernels of the kernel language.
 
-Lives here: `peak_f32`, `peak_int8`. Not here: bandwidths of memory and the comparison with other libraries
-(benchmarks/), operations of a model's nodes (views/measurements.py).
+Lives here: `peak_f32`, `peak_int8`, and the `Chains` that they measure.
+Not here: bandwidths of memory and the comparison with other libraries (benchmarks/), operations of a model's nodes
+(views/measurements.py).
 """
 
 from __future__ import annotations
 
 import functools
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -92,29 +93,51 @@ def quickest(code: Any, words: list[Any], repeats: int = 400) -> float:
     return best
 
 
-def _seconds_of_turns(code: Any, words: list[Any], turns: int) -> float:
-    """Return the seconds of a kernel's turns, without those of its call: a tenth of them."""
-    return quickest(code, [*words, turns]) - quickest(code, [*words, 0])
-
-
 def lanes_of_f32() -> int:
     """Return the float32 numbers of a vector register."""
     return host().vector_bytes // 4
 
 
+class Chains(NamedTuple):
+    """A kernel of independent sums. words: its parameters but for the number of turns; operations: of a turn."""
+
+    code: Any
+    words: list[Any]
+    operations: int
+
+    def call(self, turns: int) -> None:
+        """Run some turns."""
+        kl.call(self.code, [*self.words, turns], items=1)
+
+    def rate(self, turns: int) -> float:
+        """Return the operations in a second of the fastest of some runs, without the time of a call: a tenth of it."""
+        seconds = quickest(self.code, [*self.words, turns]) - quickest(self.code, [*self.words, 0])
+        return self.operations * turns / seconds
+
+
+def chains_f32() -> Chains:
+    """Return multiplications and additions of float32."""
+    lanes = lanes_of_f32()
+    return Chains(fma_chains.code(), [np.zeros(CHAINS * lanes, np.float32), 0.5], 2 * CHAINS * UNROLLED * lanes)
+
+
+def chains_int8() -> Chains:
+    """Return those of products of int8, summed in int32: with tiles if the processor has them, else with vectors."""
+    if host().has("amx-int8"):
+        tiles = [np.zeros((16, 16), np.int32), *(np.ones((16, 64), np.int8) for _ in range(2))]
+        return Chains(tile_chains.code(), tiles, 2 * 4 * UNROLLED * 16 * 16 * 64)
+    lanes = lanes_of_f32()
+    words = [np.zeros(CHAINS * lanes, np.int32), np.ones(4 * lanes, np.uint8), np.ones(4 * lanes, np.int8)]
+    return Chains(dot_chains.code(), words, 8 * CHAINS * UNROLLED * lanes)
+
+
 @functools.cache
 def peak_f32(turns: int = 20_000) -> float:
     """Return the multiplications and additions of float32 in a second."""
-    out = np.zeros(CHAINS * lanes_of_f32(), np.float32)
-    return 2 * CHAINS * UNROLLED * lanes_of_f32() * turns / _seconds_of_turns(fma_chains.code(), [out, 0.5], turns)
+    return chains_f32().rate(turns)
 
 
 @functools.cache
 def peak_int8(turns: int = 20_000) -> float:
-    """Return those of products of int8, summed in int32: with tiles if the processor has them, else with vectors."""
-    if host().has("amx-int8"):
-        tiles = [np.zeros((16, 16), np.int32), *(np.ones((16, 64), np.int8) for _ in range(2))]
-        return 2 * 4 * UNROLLED * 16 * 16 * 64 * turns / _seconds_of_turns(tile_chains.code(), tiles, turns)
-    out, bytes_ = np.zeros(CHAINS * lanes_of_f32(), np.int32), 4 * lanes_of_f32()
-    words = [out, np.ones(bytes_, np.uint8), np.ones(bytes_, np.int8)]
-    return 8 * CHAINS * UNROLLED * lanes_of_f32() * turns / _seconds_of_turns(dot_chains.code(), words, turns)
+    """Return those of products of int8, summed in int32."""
+    return chains_int8().rate(turns)
