@@ -354,6 +354,7 @@ CASES = {
              expect=lambda x, *k: np.array([[0, 0], [0, 0], x[2]])),
         bad(ints(4), ints(4), ints(5), ints(1), np.float32(1), says="slice index 4", shrink_axis_mask=1),
         bad(ints(4), ints(0), ints(3), ints(1), f32(2), says="3"),
+        bad(ints(4), ints(4), ints(5), ints(1), np.float32([1]), says="does not have the shape of the slice"),
     ],
     "strided_slice": [case(f64(3, 4), [1], [3], expect=lambda x, b, e: x[1:3])],
     "getitem": [

@@ -168,6 +168,8 @@ class StridedSliceGrad(OperatorDefinition):
     """Compute the gradient of StridedSlice: write dy to the slice of zeros of shape `shape`.
 
     .. math:: output[begin + i \\cdot strides] = dy[i]
+
+    raises InvalidArgumentError as StridedSlice does, and where the bounds leave a slice of another shape than dy's
     """
 
     shape = Input(index, rank=1)
@@ -186,7 +188,14 @@ class StridedSliceGrad(OperatorDefinition):
 
     def compute(op, shape: Any, begin: Any, end: Any, strides: Any, dy: Any) -> np.ndarray:
         dx = like_device.zeros(dy, tuple(shape.tolist()), dy.dtype)
-        dx[_key(op, begin, end, strides, dx.shape)] = dy
+        key = _key(op, begin, end, strides, dx.shape)
+        if (read := dx[key].shape) != dy.shape:  # of a slice of which only the gradient is used
+            raise InvalidArgumentError(
+                what="the gradient does not have the shape of the slice within the tensor",
+                found={"gradient": dy.shape, "slice": read, "begin": known_bounds(begin), "end": known_bounds(end)},
+                wanted=f"bounds within {list(dx.shape)}",
+            )
+        dx[key] = dy
         return dx
 
     def gradient(op, doutput: Any) -> tuple[None, None, None, None, Tensor]:
