@@ -1,5 +1,4 @@
-"""Array functions of the operators of both dialects: padding, blocks, gathers, scatters, sorting, scans, non-maximum
-suppression.
+"""Array functions of the operators of both dialects: padding, blocks, gathers, scatters, sorting, scans.
 
 Lives here: functions of arrays only, of NumPy's or of a device's; `combine` (a fast ufunc.at), `put_last` and `merge`,
 for all operators that scatter or merge rows.
@@ -9,7 +8,6 @@ Not here: operators (ops/array, ops/math, ops/image, lite/ops), their shape rule
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -195,84 +193,6 @@ def scanned(ufunc: np.ufunc, x: np.ndarray, axis: int, first: Any, exclusive: bo
     else:
         y = ufunc.accumulate(lines, axis=-1, dtype=wide.dtype)
     return np.moveaxis(y[..., ::-1] if reverse else y, -1, axis).astype(x.dtype, copy=False)
-
-
-class BoxAreas:
-    """Boxes [n, 4] with their areas, any two opposite corners."""
-
-    def __init__(self, boxes: np.ndarray) -> None:
-        self.low = np.minimum(boxes[:, :2], boxes[:, 2:])
-        self.high = np.maximum(boxes[:, :2], boxes[:, 2:])
-        self.area = (self.high - self.low).prod(1)
-
-    def iou(self, i: int, others: Any) -> np.ndarray:
-        """Return the intersection over union of box i with each of `others`; 0 if one of them is empty."""
-        sides = np.minimum(self.high[i], self.high[others]) - np.maximum(self.low[i], self.low[others])
-        shared = np.maximum(sides, 0).prod(-1)
-        empty = (self.area[i] <= 0) | (self.area[others] <= 0)  # an area of NaN is not empty, as in the official kernel
-        with np.errstate(all="ignore"):
-            return np.where(empty, 0, shared / (self.area[i] + self.area[others] - shared)).astype(shared.dtype)
-
-
-def suppressed(
-    iou: Callable[[int, Any], np.ndarray],
-    scores: np.ndarray,
-    max_output: int,
-    covers: Callable[[np.ndarray], np.ndarray] | None,
-    lowest: Any,
-    sigma: Any,
-) -> tuple[list[int], list[Any]]:
-    """Return the indices selected by non-maximum suppression, with their scores, decayed by `sigma` (0: hard
-    suppression).
-
-    Candidates wait in a priority queue by score. The front one is compared with the boxes selected since it was last
-    examined; if its score fell it returns to the queue, otherwise it is selected (Soft-NMS, Bodla et al. 2017, in the
-    lazy form, which selects the same boxes). iou: overlaps of a box with others. covers: whether an overlap with a
-    better box removes a box; None if none does.
-    """
-    kind = scores.dtype.type
-    falloff = kind(-0.5 / sigma) if sigma > 0 else kind(0)
-    queue = [(-float(scores[i]), i, 0) for i in np.flatnonzero(scores > lowest).tolist()]
-    heapq.heapify(queue)
-    chosen: list[int] = []
-    selected_scores: list[Any] = []
-    while queue and len(chosen) < max_output:
-        negative, i, seen = heapq.heappop(queue)
-        before = score = kind(-negative)
-        if seen < len(chosen):
-            shares = iou(i, np.array(chosen[seen:]))[::-1]
-            covered = np.zeros(len(shares), np.bool_) if covers is None else covers(shares)
-            for share, is_covered in zip(shares, covered) if sigma > 0 else ():
-                if is_covered or score <= lowest:
-                    break
-                score = kind(score * np.exp(falloff * share * share))
-            if covered.any():
-                continue
-        if score == before:
-            chosen.append(i)
-            selected_scores.append(score)
-        elif score > lowest:
-            heapq.heappush(queue, (-float(score), i, len(chosen)))
-    return chosen, selected_scores
-
-
-def strict(boxes: np.ndarray, max_output: int, threshold: Any) -> list[int]:
-    """Return the indices of boxes, sorted by score, that no better one overlaps by `threshold`; upper left corner
-    first.
-    """
-    sides = boxes[:, 2:] - boxes[:, :2]
-    area = sides.prod(1)
-    chosen: list[int] = []
-    for i in np.flatnonzero((boxes > 0).any(1)).tolist():
-        if len(chosen) == max_output:
-            break
-        others = np.array(chosen, np.intp)
-        common = np.minimum(boxes[i, 2:], boxes[others, 2:]) - np.maximum(boxes[i, :2], boxes[others, :2])
-        shared = np.maximum(common, 0).prod(1)
-        share = shared / (area[i] + area[others] - shared + boxes.dtype.type(1e-8))
-        if not ((share >= threshold) & (share > 0)).any():
-            chosen.append(i)
-    return chosen
 
 
 # Minimum number of rows with pending updates for which one vectorized round per update is faster; fewer rows have many

@@ -19,6 +19,7 @@ from ...core.dtypes import float32
 from ...core.errors import UnimplementedError
 from ...core.specs import TensorSpec
 from ...ops.attributes import Attr
+from ...ops.box_suppression import BoxAreas, Overlaps, uncovered
 from ...ops.slots import Input, Output
 from ..ops.definition import LiteDefinition
 from ..ops.quantized.operand import Operand
@@ -40,26 +41,15 @@ def decoded(op: Any, codes: np.ndarray, anchors: np.ndarray) -> np.ndarray:
         return np.stack([ym - hh, xm - hw, ym + hh, xm + hw], 1)
 
 
-def non_max_suppression(
-    op: Any, boxes: np.ndarray, areas: np.ndarray, scores: np.ndarray, max_count: int, above: Any = -np.inf
-) -> list[int]:
+def non_max_suppression(op: Any, iou: Overlaps, scores: np.ndarray, max_count: int, above: Any = -np.inf) -> list[int]:
     """Return the boxes kept by non-maximum suppression, in descending order of scores.
 
     above: scores must exceed this one.
     """
     candidates = np.flatnonzero((scores >= np.float32(op.nms_score_threshold)) & (scores > above))
     order = candidates[np.argsort(-scores[candidates], kind="stable")]
-    selected: list[int] = []
-    while len(order) and len(selected) < max_count:
-        best, order = int(order[0]), order[1:]
-        selected.append(best)
-        a, b = boxes[best], boxes[order]
-        height = np.minimum(a[2], b[:, 2]) - np.maximum(a[0], b[:, 0])
-        width = np.minimum(a[3], b[:, 3]) - np.maximum(a[1], b[:, 1])
-        both = np.maximum(height, np.float32(0)) * np.maximum(width, np.float32(0))
-        flat = (areas[best] <= 0) | (areas[order] <= 0)
-        shared = both / np.where(flat, np.float32(1), areas[best] + areas[order] - both)
-        order = order[flat | ~(shared > np.float32(op.nms_iou_threshold))]
+    limit = np.float32(op.nms_iou_threshold)
+    selected: list[int] = uncovered(order, lambda i, better: iou(i, better) > limit, max_count).tolist()
     return selected
 
 
@@ -71,22 +61,21 @@ def detections(op: Any, codes: np.ndarray, scores: np.ndarray, anchors: np.ndarr
     boxes = decoded(op, codes, anchors)
     if np.any((boxes[:, 0] > boxes[:, 2]) | (boxes[:, 1] > boxes[:, 3])):
         raise refuse("a box ends before it begins", wanted="anchors of positive size, positive scales")
-    areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
     scores = scores[:, scores.shape[1] - op.num_classes :]
     rows = op.max_detections * op.max_classes_per_detection
     where, classes, values = np.zeros((1, rows, 4), np.float32), *np.zeros((2, 1, rows), np.float32)
     choose = _by_class if op.use_regular_nms else _by_best_class
-    count, detected = choose(op, boxes, areas, scores)
+    count, detected = choose(op, BoxAreas(boxes).iou, scores)
     for row, box, kind in detected:
         where[0, row], classes[0, row], values[0, row] = boxes[box], kind, scores[box, kind]
     return where, classes, values, np.array([count], np.float32)
 
 
-def _by_best_class(op: Any, boxes: Any, areas: Any, scores: Any) -> tuple[int, list[tuple[int, int, int]]]:
+def _by_best_class(op: Any, iou: Overlaps, scores: Any) -> tuple[int, list[tuple[int, int, int]]]:
     """Suppress boxes by their best class; return the best classes of the boxes kept."""
     n = min(op.max_classes_per_detection, op.num_classes)
     best = scores.max(1) if len(scores) else np.zeros(0, np.float32)
-    selected = non_max_suppression(op, boxes, areas, best, op.max_detections)
+    selected = non_max_suppression(op, iou, best, op.max_detections)
     detected = [
         (op.max_classes_per_detection * i + j, box, kind)
         for i, box in enumerate(selected)
@@ -95,12 +84,12 @@ def _by_best_class(op: Any, boxes: Any, areas: Any, scores: Any) -> tuple[int, l
     return len(selected), detected
 
 
-def _by_class(op: Any, boxes: Any, areas: Any, scores: Any) -> tuple[int, list[tuple[int, int, int]]]:
+def _by_class(op: Any, iou: Overlaps, scores: Any) -> tuple[int, list[tuple[int, int, int]]]:
     """Suppress boxes class by class; return the best of all that are kept."""
     best: list[tuple[int, int]] = []
     max_count, above = min(op.detections_per_class, op.max_detections), -np.inf  # no class contributes more
     for kind in range(op.num_classes):
-        best += [(box, kind) for box in non_max_suppression(op, boxes, areas, scores[:, kind], max_count, above)]
+        best += [(box, kind) for box in non_max_suppression(op, iou, scores[:, kind], max_count, above)]
         best = sorted(best, key=lambda detected: -scores[detected])[
             : op.max_detections
         ]  # stable: the first class goes first

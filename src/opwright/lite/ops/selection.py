@@ -1,7 +1,7 @@
 """Selection of elements by truth values, and of boxes by score: SELECT, SELECT_V2, WHERE, NON_MAX_SUPPRESSION_V4, _V5.
 
 Lives here: these operators.
-Not here: comparison and logic (elementwise.py), non-maximum suppression itself (ops/array_functions.py), its conversion
+Not here: comparison and logic (elementwise.py), non-maximum suppression itself (ops/box_suppression.py), its conversion
 between the dialects (convert/rules/images.py).
 
 Boxes are [n, 4], two opposite corners (y1, x1, y2, x2). A box is suppressed if its overlap with a selected one is
@@ -19,7 +19,7 @@ from ...core.dtypes import ALL, float32, int8, int32, int64, uint8, uint32
 from ...core.dtypes import bool as bool_
 from ...core.shapes import UNKNOWN
 from ...core.specs import TensorSpec
-from ...ops.array_functions import BoxAreas, suppressed
+from ...ops import box_suppression
 from ...ops.slots import Input, Output
 from .definition import LiteDefinition, lite_operator
 from .shapes import bounded, broadcast, ints, refuse, same, spec, text
@@ -121,10 +121,11 @@ def _count(op: Any) -> int | None:
 
 def select(
     boxes: Any, scores: Any, max_count: int, threshold: Any, score_threshold: Any, sigma: Any
-) -> tuple[list[int], list[Any]]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the boxes chosen, in falling order of their score, and that score."""
-    return suppressed(
-        BoxAreas(boxes).iou, scores, max_count, lambda shares: shares >= threshold, score_threshold, sigma
+    iou = box_suppression.BoxAreas(boxes).iou
+    return box_suppression.suppressed(
+        iou, scores, max_count, lambda shares: shares >= threshold, score_threshold, sigma
     )
 
 
@@ -133,7 +134,7 @@ def _number(operand: np.ndarray) -> np.generic:
     return result
 
 
-def _filled(elements: list[Any], size: int, dtype: Any) -> np.ndarray:
+def _filled(elements: np.ndarray, size: int, dtype: Any) -> np.ndarray:
     y = np.zeros(size, dtype)
     y[: len(elements)] = elements
     return y

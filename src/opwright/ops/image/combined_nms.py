@@ -1,6 +1,6 @@
 """Non-maximum suppression of all classes and batches at once: CombinedNonMaxSuppression.
 
-Not here: of one class (nms.py), the overlaps of boxes (../array_functions.py).
+Not here: of one class (nms.py), suppression on arrays (../box_suppression.py).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from ...core.dtypes import float32, float64, int32
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import array_functions
+from .. import box_suppression
 from ..array import cast
 from ..attributes import Attr
 from ..definition import operator
@@ -95,8 +95,8 @@ class CombinedNonMaxSuppression(OperatorDefinition[tuple[Tensor, Tensor, Tensor,
             candidates: list[tuple[Any, int, Any]] = []
             for c in range(classes):
                 class_boxes = np.ascontiguousarray(boxes[b, :, c if boxes.shape[2] > 1 else 0])
-                chosen, kept_scores = array_functions.suppressed(
-                    array_functions.BoxAreas(class_boxes).iou,
+                chosen, kept_scores = box_suppression.suppressed(
+                    box_suppression.BoxAreas(class_boxes).iou,
                     scores[b, :, c],
                     per_class,
                     lambda shares: shares > kind(iou_threshold),

@@ -2,7 +2,7 @@
 
 Lives here: the operators NonMaxSuppression, NonMaxSuppressionPadded and NonMaxSuppressionWithOverlaps, and TensorFlow's
 functions over them.
-Not here: of all classes at once (combined_nms.py), the overlaps of boxes (../array_functions.py).
+Not here: of all classes at once (combined_nms.py), suppression on arrays (../box_suppression.py).
 
 Boxes are [..., 4]: two opposite corners, (y1, x1, y2, x2). The overlap of two boxes is the area of their intersection
 divided by the area of their union. The first of boxes with equal scores is better.
@@ -18,7 +18,7 @@ import numpy as np
 from ...core.dtypes import float32, float64, floating, int32
 from ...core.errors import InvalidArgumentError
 from ...core.specs import TensorSpec
-from .. import array_functions, dispatch
+from .. import box_suppression, dispatch
 from ..accumulation import widened
 from ..attributes import Attr
 from ..definition import operator
@@ -106,8 +106,8 @@ class NonMaxSuppression(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
         )
         max_boxes, wide = int(max_output_size), widened(boxes)
         kind = wide.dtype.type
-        chosen, kept_scores = array_functions.suppressed(
-            array_functions.BoxAreas(wide).iou,
+        chosen, kept_scores = box_suppression.suppressed(
+            box_suppression.BoxAreas(wide).iou,
             widened(scores),
             max_boxes,
             None if soft_nms_sigma > 0 else lambda shares: shares > kind(iou_threshold),
@@ -115,8 +115,8 @@ class NonMaxSuppression(OperatorDefinition[tuple[Tensor, Tensor, Tensor]]):
             float(soft_nms_sigma),
         )
         padding = max_boxes - len(chosen) if op.pad_to_max_output_size else 0
-        indices = np.array(chosen + [0] * padding, np.int32)
-        return indices, np.array(kept_scores + [0] * padding, wide.dtype).astype(boxes.dtype), np.int32(len(chosen))
+        indices, kept_scores = (np.pad(x, (0, padding)) for x in (chosen, kept_scores))
+        return indices.astype(np.int32), kept_scores.astype(boxes.dtype), np.int32(len(chosen))
 
 
 @operator
@@ -155,11 +155,15 @@ class NonMaxSuppressionWithOverlaps(OperatorDefinition):
         op, overlaps: Any, scores: Any, max_output_size: Any, overlap_threshold: Any, score_threshold: Any
     ) -> np.ndarray:
         check_thresholds((max_output_size, "max_output_size"))
-        with_one = lambda i, others: overlaps[i, others]  # noqa: E731
-        chosen, _ = array_functions.suppressed(
-            with_one, scores, int(max_output_size), lambda shares: shares > overlap_threshold, score_threshold, 0.0
+        chosen, _ = box_suppression.suppressed(
+            lambda i, others: overlaps[i, others],
+            scores,
+            int(max_output_size),
+            lambda shares: shares > overlap_threshold,
+            score_threshold,
+            0.0,
         )
-        return np.array(chosen, np.int32)
+        return chosen.astype(np.int32)
 
 
 @operator
@@ -219,7 +223,7 @@ class NonMaxSuppressionPadded(OperatorDefinition[tuple[Tensor, Tensor]]):
         counts = np.zeros(len(flat), np.int32)
         for k, (image_boxes, image_scores) in enumerate(zip(flat, flat_scores)):
             order = np.arange(number) if op.sorted_input else np.argsort(-image_scores, kind="stable")
-            chosen = array_functions.strict(image_boxes[order], max_boxes, iou_threshold)
+            chosen = box_suppression.strictly_uncovered(image_boxes[order], max_boxes, iou_threshold)
             counts[k] = len(chosen)
             idx[k, : len(chosen)] = order[chosen]
         return idx.reshape(*lead, max_boxes), counts.reshape(lead)
