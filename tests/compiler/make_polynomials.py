@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import mpmath as mp
 
@@ -145,35 +145,86 @@ def fitted(name: str) -> tuple[list[float], float]:
 
 TANH_END = mp.mpf("9.02")
 """Where tanh is 1 in float32."""
-# name: (function of a square, the end of its argument, numbers of coefficients, what it is)
-QUOTIENTS: dict[str, tuple[Callable[[Any], Any], Any, tuple[int, int], str]] = {
-    "SINGLE_TANH": (_of_square(mp.tanh), TANH_END, (5, 5), "tanh(x) / (x q) of z = x^2, |x| <= 9.02, for float32 alone")
+GELU_ENDS = mp.mpf("5.4"), mp.mpf("5.0")
+"""Beyond which gelu and gelu_tanh are x, and -0.0 of negative x."""
+
+
+def _half_tanh(x: Any) -> Any:
+    return mp.tanh(mp.sqrt(2 / mp.pi) * (x + mp.mpf("0.044715") * x**3)) / 2
+
+
+class Quotient(NamedTuple):
+    """A quotient of polynomials of z = x^2 that is near f(x) / x, for an odd f, up to an end of x.
+
+    counts: the numbers of coefficients. limit: what f is to be at the end, where it is not f(end). absolute: whether
+    the error of f is to be small, not that of its ratio.
+    """
+
+    f: Callable[[Any], Any]
+    end: Any
+    counts: tuple[int, int]
+    what: str
+    limit: Any = None
+    absolute: bool = False
+
+
+QUOTIENTS = {
+    "SINGLE_TANH": Quotient(mp.tanh, TANH_END, (5, 5), "tanh(x) / (x q) of z = x^2, |x| <= 9.02, for float32 alone"),
+    "SINGLE_GELU": Quotient(
+        lambda x: mp.erf(x / mp.sqrt(2)) / 2,
+        GELU_ENDS[0],
+        (6, 6),
+        "erf(x / sqrt 2) / (2 x q) of z = x^2, |x| <= 5.4, where x p / q is 1 / 2; within 3.4e-08 / |x|",
+        limit=mp.mpf(0.5),
+        absolute=True,
+    ),
+    "SINGLE_GELU_TANH": Quotient(
+        _half_tanh,
+        GELU_ENDS[1],
+        (6, 6),
+        "tanh(sqrt(2 / pi) (x + 0.044715 x^3)) / (2 x q) of z = x^2, |x| <= 5, where x p / q is 1 / 2",
+        limit=mp.mpf(0.5),
+        absolute=True,
+    ),
 }
 
 
+def _least_squares(rows: list[list[Any]], values: list[Any]) -> list[Any]:
+    """Solve rows c = values by the normal equations."""
+    columns = list(zip(*rows))
+    normal = mp.matrix([[mp.fdot(one, other) for other in columns] for one in columns])
+    return list(mp.lu_solve(normal, mp.matrix([mp.fdot(column, values) for column in columns])))
+
+
 def fitted_quotient(name: str, nodes: int = 60, steps: int = 16) -> tuple[list[float], list[float], float]:
-    """The coefficients of a numerator and a denominator that begins with 1, and the relative error of the fit.
+    """The coefficients of a numerator and a denominator that begins with 1, and the error of the fit.
 
     Least squares of p - f q at Chebyshev's nodes of x, weighted by the last denominator (Sanathanan and Koerner, 1963)
     and by the last errors (Lawson, 1961), which ends near the minimax quotient.
     """
     with mp.workdps(DIGITS):
-        f, end, (above, below), _ = QUOTIENTS[name]
+        f, end, (above, below), _, limit, absolute = QUOTIENTS[name]
         places = [((1 - mp.cos(mp.pi * (k + mp.mpf(0.5)) / nodes)) / 2) ** 2 for k in range(nodes)]
-        values = [f(s * end**2) for s in places]
+        values = [_of_square(f)(s * end**2) for s in places]
+        scales = [mp.sqrt(s) * end if absolute else 1 / value for s, value in zip(places, values)]
         weights, divisors, best = [mp.mpf(1)] * nodes, [mp.mpf(1)] * nodes, (mp.inf, [], [])
         for _ in range(steps):
-            a, b = mp.matrix(nodes, above + below - 1), mp.matrix(nodes, 1)
-            for i, (s, value) in enumerate(zip(places, values)):
-                scale = weights[i] / (value * divisors[i])
+            rows, targets = [], []
+            for s, value, scale, weight, divisor in zip(places, values, scales, weights, divisors):
+                factor = weight * scale / divisor
                 row = [s**j for j in range(above)] + [-value * s**j for j in range(1, below)]
-                for j, entry in enumerate(row):
-                    a[i, j] = scale * entry
-                b[i] = scale * value
-            solution = list(mp.lu_solve(a.T * a, a.T * b))
+                rows.append([factor * entry for entry in row])
+                targets.append(factor * value)
+            if limit is not None:  # a thousand times as important as others
+                last = 1000 * end / divisors[-1]
+                rows.append([last] * above + [-last * limit / end] * (below - 1))
+                targets.append(last * limit / end)
+            solution = _least_squares(rows, targets)
             p, q = solution[:above], [mp.mpf(1), *solution[above:]]
             divisors = [mp.polyval(q[::-1], s) for s in places]
-            errors = [abs(mp.polyval(p[::-1], s) / d / v - 1) for s, d, v in zip(places, divisors, values)]
+            errors = [
+                abs(mp.polyval(p[::-1], s) / d - v) * scale for s, d, v, scale in zip(places, divisors, values, scales)
+            ]
             best = min(best, (max(errors), p, q), key=lambda candidate: candidate[0])
             weights = [w * mp.sqrt(e / max(errors) + mp.mpf("1e-3")) for w, e in zip(weights, errors)]
         error, p, q = best
@@ -206,7 +257,7 @@ def text() -> str:
     for name, (_, _, _, _, what) in FITS.items():
         result, error = fitted(name)
         lines += [_assignment(name, list(map(repr, result))), f'"""{what}; within {error:.1e}."""', ""]
-    for name, (_, _, _, what) in QUOTIENTS.items():
+    for name, (_, _, _, what, _, _) in QUOTIENTS.items():
         p, q, error = fitted_quotient(name)
         lines += [_assignment(name, list(map(repr, p))), _assignment(f"{name}_DIVISOR", list(map(repr, q)))]
         lines += [f'"""{what}; within {error:.1e}."""', ""]

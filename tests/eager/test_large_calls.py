@@ -86,7 +86,8 @@ def test_values_are_within_the_bound_of_the_table(name: str) -> None:
     bound = max(row.fast_error[1], row.exact_ulps * 2.0**-23, 3e-7) + 2.0**-23
     assert y.dtype == np.float32
     absolute = 1e-6 if name in ("Elu", "Selu", "Log", "Acos") else 1e-37  # near zeros of the function
-    np.testing.assert_allclose(y, expected, rtol=bound, atol=absolute)
+    allowed = bound * np.abs(expected) + row.argument_error * np.abs(x.numpy()) + absolute
+    assert (np.abs(y - expected) <= allowed).all()
 
 
 def test_bits_depend_on_the_element_alone() -> None:

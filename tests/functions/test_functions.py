@@ -53,8 +53,17 @@ def units(exact: np.ndarray, dtype: str) -> np.ndarray:
     return np.exp2(np.floor(np.log2(size))) * float(info.eps)
 
 
-def allowed(row: Row, way: str, dtype: str, exact: np.ndarray) -> np.ndarray | None:
+def allowed(row: Row, way: str, dtype: str, arrays: tuple[np.ndarray, ...], exact: np.ndarray) -> np.ndarray | None:
     """Absolute error allowed at each number; None where the row compares none of this way."""
+    within = _by_kind(row, way, dtype, exact)
+    if within is None or way not in QUICK or dtype == "float64":
+        return within
+    x = arrays[0].astype(np.float64)
+    return within + row.quick_of_argument * np.abs(np.where(np.isfinite(x), x, 0.0))
+
+
+def _by_kind(row: Row, way: str, dtype: str, exact: np.ndarray) -> np.ndarray | None:
+    """Absolute error allowed by the dtype's column of the table."""
     size = np.abs(np.where(np.isfinite(exact), exact, 0.0))
     if dtype == "float32" and way in (*QUICK, "lite"):
         relative = row.lite if way == "lite" else row.quick
@@ -92,7 +101,7 @@ def check(row: Row, way: str, dtype: str, count: int) -> bool:
     if way in row.without:
         return False
     arrays, exact = case_of(row, dtype, count)
-    allowance = allowed(row, way, dtype, exact)
+    allowance = allowed(row, way, dtype, arrays, exact)
     if allowance is None:
         return False
     try:

@@ -1,9 +1,9 @@
 """Functions in float32 only, where float64 would double the cost: faster and less accurate than the other modules.
 
-Lives here: exp, sin, cos, within 3e-7 |y| of the exact value y; sigmoid, silu, tanh, elu, erf, erfc, gelu, within
-1e-6 |y| + 2e-36 for |x| <= 6, else 6e-6 |y| + 2e-36 (gelu 8e-6 without a fused multiply-add); gelu_tanh, with ten times
-the error (that of its exponent, amplified). `exp_nonpositive`, for softmax. `relaxed_exp`, `relaxed_log`,
-`relaxed_tanh`, `relaxed_sigmoid` of `fast_math`, over all of float32's range.
+Lives here: exp, sin, cos, within 3e-7 |y| of the exact value y; sigmoid, silu, tanh, elu, erf, erfc, within
+1e-6 |y| + 2e-36 for |x| <= 6, else 6e-6 |y| + 2e-36; gelu and gelu_tanh, within 2.4e-7 |x|, as a sum of 1 and erf or
+tanh leaves them. `exp_nonpositive`, for softmax. `relaxed_exp`, `relaxed_log`, `relaxed_tanh`, `relaxed_sigmoid` of
+`fast_math`, over all of float32's range.
 Not here: functions within about one unit in the last place (the other modules); which operators use these
 (scalar/table.py).
 
@@ -18,7 +18,6 @@ import math
 from typing import TYPE_CHECKING
 
 from ...core.dtypes import float32, int32
-from ...scalar.formulas import GELU_CUBIC, GELU_SLOPE
 from ..formulas import is_nan, polynomial
 from . import polynomials, trigonometric
 
@@ -32,12 +31,11 @@ _MAGIC = 1.5 * 2.0**23 + 127  # added to a number below 2^22, it leaves the near
 _LEAST, _MOST = -87.3, 88.3  # exp of these, and what lies between, is normal
 _UNDERFLOW = -88.05  # -127 ln 2, rounded down
 _FLAT, _OVER = 87.3, 88.8  # 1 + exp of the negative of one is 1, exp of the other is inf
-_FAR = 14.0  # where gelu_tanh is not a normal number
 _ERFC_END = 9.34  # where erfc is not a normal number
 _TANH_END = 9.02  # where tanh is 1
-_GELU_END = 13.27  # where gelu is not a normal number: exp of half its square has the factor 2^-127, whose bits are 0
+# where the odd parts of gelu and gelu_tanh are 1 / 2, with a fused multiply-add and without
+_GELU_END, _GELU_TANH_END = 5.4000125, 5.0000043
 _ERFC_SLOPE = 0.4  # of the t = 1 / (1 + 0.4 a) of polynomials.SINGLE_ERFC
-_HALF_ERFC = tuple(0.5 * c for c in polynomials.SINGLE_ERFC)
 _SHIFT = 1.5 * 2.0**23  # added to a number below 2^22, it leaves the nearest whole number in the lowest bits
 _HALF_PI = tuple(map(float.fromhex, ("0x1.92p+0", "0x1.fb4p-12", "0x1.444p-24", "0x1.68c234p-39")))
 # parts of pi / 2: multiples of 2^-11, 2^-23, 2^-35, and the rest; products of the first three and n are exact
@@ -150,23 +148,17 @@ def elu(m: MathNamespace[Values], x: Values, alpha: Values | float = 1.0) -> Val
     return m.select(x < 0.0, _expm1(m, _within(m, x, _LEAST, 0.0)) * alpha, x)
 
 
-def _erfc(
-    m: MathNamespace[Values],
-    divisor: Values,
-    square: Values,
-    more: Values,
-    coefficients: Sequence[float] = polynomials.SINGLE_ERFC,
-) -> Values:
-    """Compute erfc of a, 0 <= a < 9.4, with divisor = 1 + _ERFC_SLOPE a and square + more = -a^2."""
-    t = 1.0 / divisor
-    return _exp(m, square, more) * (polynomial(m, t, coefficients) * t)
+def _erfc(m: MathNamespace[Values], a: Values, square: Values, more: Values) -> Values:
+    """Compute erfc of a, 0 <= a < 9.4, with square + more = -a^2."""
+    t = 1.0 / m.fma(a, _ERFC_SLOPE, 1.0)
+    return _exp(m, square, more) * (polynomial(m, t, polynomials.SINGLE_ERFC) * t)
 
 
 def erf(m: MathNamespace[Values], x: Values) -> Values:
     """Compute a polynomial near 0, else 1 - erfc(|x|)."""
     a = _at_most(m, m.abs(x), 4.0)
     z = a * a
-    far = 1.0 - _erfc(m, m.fma(a, _ERFC_SLOPE, 1.0), -z, m.full_like(a, 0.0))
+    far = 1.0 - _erfc(m, a, -z, m.full_like(a, 0.0))
     return m.copysign(m.select(a < 1.0, polynomial(m, z, polynomials.SINGLE_ERF) * a, far), x)
 
 
@@ -174,34 +166,32 @@ def erfc(m: MathNamespace[Values], x: Values) -> Values:
     """Compute erfc(|x|), of negative numbers less than 2; beyond 9.34 it is 0."""
     a = _at_most(m, m.abs(x), _ERFC_END)
     square = a * a
-    tail = _erfc(m, m.fma(a, _ERFC_SLOPE, 1.0), -square, m.fma(-a, a, square))
+    tail = _erfc(m, a, -square, m.fma(-a, a, square))
     zero = m.full_like(x, 0.0)
     return m.select(zero > x, 2.0 - tail, m.select(x > _ERFC_END, zero, tail))
 
 
-def gelu(m: MathNamespace[Values], x: Values) -> Values:
-    """Compute x erfc(-x / sqrt 2) / 2 = max(x, 0) - |x| erfc(|x| / sqrt 2) / 2, without cancellation; NaN of -inf.
+def _gelu(
+    m: MathNamespace[Values], x: Values, end: float, numerator: Sequence[float], denominator: Sequence[float]
+) -> Values:
+    """Compute x (1 / 2 + f(x)) of an odd f = x p(x^2) / q(x^2), at most 1 / 2; NaN of -inf.
 
-    |x| is bounded above 0 only, so that -inf is multiplied with an erfc of 0.
+    f of +-end is +-1 / 2, or one bit above it, which the sum loses: gelu is x beyond it, and -0.0 below -end.
     """
-    a = _at_most(m, m.abs(x), _GELU_END)
-    half = a * -0.5
-    square = half * a
-    divisor = m.fma(a, _ERFC_SLOPE * math.sqrt(0.5), 1.0)
-    tail = _erfc(m, divisor, square, m.fma(half, a, -square), _HALF_ERFC)
-    return m.fma(-m.abs(_at_most(m, x, _GELU_END)), tail, m.maximum(m.full_like(x, -0.0), x))
+    c = _within(m, x, -end, end)
+    z = c * c
+    share = m.fma(c, polynomial(m, z, numerator) / polynomial(m, z, denominator), 0.5)
+    return x * m.maximum(m.full_like(x, 0.0), share)
 
 
-def _beyond(m: MathNamespace[Values], x: Values, y: Values) -> Values:
-    """Return y, or -0.0 where x is below -_FAR; NaN of -inf."""
-    return m.select(m.full_like(x, -_FAR) > x, x * 0.0, y)
+def gelu(m: MathNamespace[Values], x: Values) -> Values:
+    """Compute x (1 + erf(x / sqrt 2)) / 2."""
+    return _gelu(m, x, _GELU_END, polynomials.SINGLE_GELU, polynomials.SINGLE_GELU_DIVISOR)
 
 
 def gelu_tanh(m: MathNamespace[Values], x: Values) -> Values:
-    """Compute x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)). source: Hendrycks and Gimpel, 2016."""
-    clamped = _within(m, x, -_FAR, _FAR)
-    inner = m.fma(clamped * clamped, -GELU_CUBIC, -1.0) * clamped * (2.0 * GELU_SLOPE)
-    return _beyond(m, x, x / (_exp_of_any(m, inner) + 1.0))
+    """Compute x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2. source: Hendrycks and Gimpel, 2016."""
+    return _gelu(m, x, _GELU_TANH_END, polynomials.SINGLE_GELU_TANH, polynomials.SINGLE_GELU_TANH_DIVISOR)
 
 
 # ---- sin and cos --------------------------------------------------------------------------------------------------
