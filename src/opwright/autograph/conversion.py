@@ -79,6 +79,8 @@ SKIPPED = (
 )
 
 KERNEL_PACKAGES = ("opwright.compiler.kernels",)  # kernels in Python are converted, although ours
+UNCONDITIONAL = frozenset(("opwright.compiler.kernels.expression", "opwright.compiler.kernels.epilogue"))
+"""Their modules without control flow on values of a kernel, which need no conversion, and run in half of the time."""
 
 _rules: list[tuple[str, bool]] = []
 version = 0  # incremented by each change, which invalidates earlier decisions
@@ -276,7 +278,7 @@ def _decide(function: types.FunctionType, forced: bool) -> Converted:
     if function.__dict__.get(MARK):
         return AS_IS
     module = function.__globals__.get("__name__")
-    is_kernel = module is not None and module.startswith(KERNEL_PACKAGES)
+    is_kernel = module is not None and module.startswith(KERNEL_PACKAGES) and module not in UNCONDITIONAL
     if function.__code__.co_filename.startswith(OURS) and not is_kernel:
         return AS_IS
     if not converts(module) and not (forced and module is not None and module.partition(".")[0] != "opwright"):

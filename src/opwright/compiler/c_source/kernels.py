@@ -40,10 +40,11 @@ from ...scalar.table import OF_OPERATOR, ScalarFunction, chosen
 from ..language.array_kernels import ArrayKernel
 from ..language.arrays import ArrayTrace
 from ..language.bounds_checks import Guards
+from ..language.element_trace import PORTABLE, ElementTrace, KernelScalar, LaterNumber
 from ..language.elements import stage_elements
 from ..language.entry_points import stage_arrays, word_type
 from ..language.llvm_types import ELEMENT_DTYPES, F32, I64, KIND, stored
-from ..language.operators import PORTABLE, ElementTrace, KernelScalar, LaterNumber, evaluate
+from ..language.operators import evaluate
 from ..language.parameters import Array, call_words
 from ..language.trace import define
 from ..language.values import Value, value

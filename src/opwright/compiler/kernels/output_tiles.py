@@ -223,8 +223,7 @@ def _write_spilled(sums: Registers, tile: OutputTile, has_full: bool) -> None:
             for v in range(vectors):
                 _write_floats(tile, memory.load(r * width + v * lanes, lanes), r, v * lanes, lanes, masks[v])
     else:
-        full = tile.rest >= width if has_full else kl.value(0)
-        if full:
+        if has_full and tile.rest >= width:
             for r in kl.loop(rows):
                 for v in range(vectors):
                     _write_floats(tile, memory.load(r * width + v * lanes, lanes), r, v * lanes, lanes, None)

@@ -45,7 +45,7 @@ class _StackVariable:
                     what=f"{name} points into other memory after an iteration than before",
                     do="index the memory instead",
                 )
-            current().builder.store(value(x.start).x, self.slot)
+            current().builder.put(self.slot, value(x.start).x)
             return
         alike = isinstance(x, Pointer) == isinstance(self.like, Pointer) and x.dtype is self.like.dtype
         if not alike or (isinstance(x, Value) and x.count != self.like.count):
@@ -55,16 +55,16 @@ class _StackVariable:
                 found=f"{self.like!r}, then {x!r}",
                 do="start with a value of that type",
             )
-        current().builder.store(x.x, self.slot)
+        current().builder.put(self.slot, x.x)
 
     def get(self) -> Value | Pointer:
         """Load the value."""
         b = current().builder
         if isinstance(self.like, BoundedPointer):
-            return self.like.moved(Value(b.load(self.slot, typ=I64), dtypes.int64))
+            return self.like.moved(Value(b.get(self.slot, I64), dtypes.int64))
         if isinstance(self.like, Pointer):
-            return Pointer(b.load(self.slot, typ=POINTER), self.like.dtype, self.like.dtype.size)
-        return Value(b.load(self.slot, typ=self.like.x.type), self.like.dtype)
+            return Pointer(b.get(self.slot, POINTER), self.like.dtype, self.like.dtype.size)
+        return Value(b.get(self.slot, self.like.x.type), self.like.dtype)
 
 
 def _variables(state: StatementState) -> tuple[list[str], Callable[[], list[Any]], Callable[[list[Any]], None]]:

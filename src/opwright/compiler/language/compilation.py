@@ -41,8 +41,10 @@ Stage = Callable[[Target, bool], Any]
 
 def text_of(stage: Stage, target: Target | None = None) -> str:
     """Stage a kernel for this process; return the text of its module. target: by default this processor."""
+    from .module_text import module_text
+
     with paused():
-        return str(stage(target or host(), runs_images()))
+        return module_text(stage(target or host(), runs_images()))
 
 
 def compile_kernel(entry: str, stage: Stage | str, key: tuple[str, str] | None = None) -> LoadedCode:

@@ -27,9 +27,9 @@ from ...core.dtypes import DType, of_numpy
 from ...core.errors import SignatureError
 from ..target import Target, host
 from .control import ZERO_STEP, ControlFlow, InductionVariable, LoopRange, spend
+from .element_trace import ElementTrace, KernelScalar, LaterNumber
 from .functions import any as some
 from .llvm_types import I64, KIND, POINTER, number, stored, typed
-from .operators import ElementTrace, KernelScalar, LaterNumber
 from .trace import current, define
 from .values import Value, select
 

@@ -18,6 +18,7 @@ from llvmlite import ir
 from ...core import dtypes
 from ...core.dtypes import DType
 from ...core.errors import InternalError
+from ...core.lazy_imports import import_module
 from ..target import ADDRESSED, SHORT_PASSES, Target
 from . import branches  # noqa: F401  registers the control flow of values
 from .arrays import ArrayTrace, ItemCountReached, array_arguments
@@ -63,6 +64,8 @@ def emit_family(family: KernelFamily, target: Target, constants: dict[str, Any],
 
     polls: whether users' loops in it poll for signals through a function of this process.
     """
+    if not family.function.__module__.startswith("opwright."):
+        _install_operators()
     if set(constants) != set(family.constants):
         raise TypeError(f"{family.name} has constants {', '.join(family.constants)}; found {', '.join(constants)}")
     entry = family.entry(constants)
@@ -102,6 +105,11 @@ def emit_family(family: KernelFamily, target: Target, constants: dict[str, Any],
     return module
 
 
+def _install_operators() -> None:
+    """Define the operators of the catalogue on values: users' kernels have `**` and `@`, Opwright's own do not."""
+    import_module("opwright.ops.overloads")
+
+
 class ArrayFacts:
     """Properties of a kernel on arrays: its guards, the parameters that it writes, whether it has a parallel loop."""
 
@@ -123,6 +131,7 @@ def emit_arrays(
     dense: for each array, whether the elements along its last axis are adjacent. polls: as for `emit_family`, in all
     loops. items: another module for `NAME.items`, to compile it separately.
     """
+    _install_operators()
     module, facts = ir.Module(kernel.name), ArrayFacts(kernel.checked)
     kinds = [word_type(word.kind) for word in call_words(kernel.parameters)]
     for counting in (True, False):

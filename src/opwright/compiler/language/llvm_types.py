@@ -60,15 +60,26 @@ def suffix(kind: ir.Type) -> str:
 _LIMITS = {dtype: (int(dtype.min), int(dtype.max)) for dtype in KIND if dtype.is_integer}
 
 
+@functools.lru_cache(maxsize=4096)  # one object for each, by which a builder knows its instructions
+def _integer(dtype: DType, value: int, count: int) -> ir.Constant:
+    low, high = _LIMITS[dtype]
+    if not low <= value <= high:
+        raise TypeError(f"{dtype.name} cannot hold {value!r}")
+    one = ir.Constant(KIND[dtype], value)
+    return SplatConstant(typed(dtype, count), one) if count else one
+
+
 def number(dtype: DType, value: Any, count: int = 0) -> ir.Constant:
     """Return a Python number as a constant, rounded to the dtype. Raises TypeError if the dtype cannot represent it."""
+    if type(value) is int and dtype.is_integer:
+        return _integer(dtype, value, count)
     kind, exact = KIND[dtype], value
     if dtype.is_integer:
-        low, high = _LIMITS[dtype]
         exact = int(value)
-        if exact != value or not low <= exact <= high:
+        if exact != value:
             raise TypeError(f"{dtype.name} cannot hold {value!r}")
-    elif dtype.is_bool:
+        return _integer(dtype, exact, count)
+    if dtype.is_bool:
         exact = int(value)
     else:
         rounded = dtype.as_numpy_dtype(value)
@@ -85,6 +96,20 @@ class SplatConstant(ir.Constant):  # type: ignore[misc]  # llvmlite has no annot
 
     def _get_reference(self) -> str:
         return f"splat ({self.constant[0]})"
+
+
+class _UndefinedVector(ir.Constant):  # type: ignore[misc]
+    """A vector of lanes that no code reads, which prints as LLVM abbreviates it."""
+
+    def __init__(self, kind: ir.VectorType) -> None:
+        super().__init__(kind, ir.Undefined)
+
+    def _get_reference(self) -> str:
+        return "undef"
+
+
+undefined = functools.cache(_UndefinedVector)
+"""Return the undefined vector of a type."""
 
 
 def constants(x: ir.Value) -> list[Any] | None:

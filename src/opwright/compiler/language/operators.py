@@ -1,10 +1,10 @@
 """Functions of the scalar table and operators of the catalogue on values of a kernel.
 
 Lives here: `evaluate`, which computes a row of scalar/table.py, `function_of`, the table LOWER (operator name ->
-rule(trace, call, values...) -> value), `KernelTrace`, which lowers the operators that a kernel calls; `KernelScalar`
-and `ElementTrace` of kernels on elements, whose Python operators are the catalogue's.
-Not here: formulas and mathematical functions (scalar/), the functions that they use (functions.py), control flow
-(branches.py, elements.py), the loop over arrays (elements.py).
+rule(trace, call, values...) -> value), `KernelTrace`, which lowers the operators that a kernel calls.
+Not here: kernels on elements (element_trace.py), formulas and mathematical functions (scalar/), the functions that they
+use (functions.py), control flow (branches.py), and the operators that values leave to the catalogue, `**` and `@`
+(entry_points.py installs them for kernels of users: their modules take 60 ms to import).
 """
 
 from __future__ import annotations
@@ -16,13 +16,11 @@ import numpy as np
 from llvmlite import ir
 
 from ...core.dtypes import DType, float32, float64
-from ...core.errors import SignatureError, UnimplementedError
-from ...ops import overloads  # installs the operators that values leave to the catalogue: **, @
+from ...core.errors import UnimplementedError
 from ...ops.arguments import natural_dtype, tensors
-from ...ops.tensor import Tensor, TensorLike
+from ...ops.tensor import Tensor
 from ...scalar.table import FUNCTIONS, OF_OPERATOR, ScalarFunction, chosen
 from ..native.image import address_of
-from ..target import Target
 from . import functions
 from .functions import KernelNamespace, map_lanes
 from .llvm_types import ELEMENT_DTYPES, F64, number
@@ -164,84 +162,3 @@ class KernelTrace(Staging):
         if isinstance(value, float) and not dtype.is_floating:
             raise TypeError(f"cannot use {value!r} as {dtype.name}")
         return Value(number(dtype, dtype.as_numpy_dtype(value), self.count), dtype)
-
-
-PORTABLE = Target("portable", triple="", cpu="")
-"""A target without features: kernels on elements use only instructions of every processor, so results agree."""
-
-
-class KernelScalar(Value):
-    """The value of one element, or of each element of a vector, with the Python operators of the catalogue."""
-
-    __slots__ = ()
-
-    @staticmethod
-    def of(value: Value) -> KernelScalar:
-        """Return a value as a scalar."""
-        return KernelScalar(value.x, value.dtype)
-
-    @property
-    def value(self) -> Value:
-        """Return the value with the language's operators."""
-        return Value(self.x, self.dtype)
-
-    __iter__: Any = None
-
-    def __lshift__(self, o: Any) -> Value:
-        return NotImplemented  # the catalogue has functions for shifts, but no operators
-
-    __rshift__ = __lshift__
-
-    def __repr__(self) -> str:
-        return f"<kernel scalar {self.dtype.short}>"
-
-
-_REFLECTED = [f"r{name}" for name in overloads.BINARY]
-for _name in (*overloads.BINARY, *_REFLECTED, *overloads.COMPARISONS, *overloads.UNARY, "eq", "ne", "getitem"):
-    setattr(KernelScalar, f"__{_name}__", getattr(TensorLike, f"__{_name}__"))
-
-
-class LaterNumber:
-    """A Python number whose value is known at run time (../c_source/kernels.py)."""
-
-    __slots__ = ()
-
-
-class ElementTrace(KernelTrace):
-    """The staging of a kernel on elements. count: lanes of its scalars; 0 for one element."""
-
-    counts_anything = True
-    has_extremes = False
-    needs_source = False
-
-    def __init__(self, builder: ir.IRBuilder, name: str, count: int, fast: bool | None = None) -> None:
-        super().__init__(builder, name, PORTABLE, fast)
-        self.count, self.lines = count, False
-
-    def count_value(self) -> None:
-        """Do nothing: kernels on elements have no limit."""
-
-    def returned(self, result: Any) -> KernelScalar:
-        """Return a kernel's result as a scalar. Raises SignatureError for a dtype that kernels do not have."""
-        scalar = self.to_tensor(result)
-        if scalar.dtype not in ELEMENT_DTYPES:
-            what = "the kernel returns a dtype that kernels do not have"
-            raise SignatureError(op=self.name, what=what, found=scalar.dtype.name)
-        return scalar
-
-    def mark_line(self) -> None:
-        """Emit a comment with the current line of the kernel, if lines are shown."""
-        if self.lines:
-            self.mark()
-
-    def lower(self, op: Any, bound: Any, operands: Any) -> Value:
-        """Lower an operator of the table on scalars of its dtypes."""
-        return super().lower(op, bound, [x.value for x in operands])
-
-    def result(self, value: Value, dtype: DType) -> KernelScalar:
-        """Return a value as a scalar with the lanes of this kernel's scalars."""
-        return KernelScalar(value.splat(self.count).x, dtype)
-
-    def to_tensor(self, value: Any, dtype: Any = None, name: str | None = None) -> KernelScalar:
-        """Return a Python number as a scalar; return a scalar unchanged."""
-        return value if isinstance(value, KernelScalar) else KernelScalar.of(self.number(value, dtype))

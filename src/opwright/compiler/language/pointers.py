@@ -59,7 +59,7 @@ class Pointer:
         index = value(i)
         if index.dtype.size < 8:
             index = index.to(dtypes.int64)
-        return current().builder.gep(self.x, [index.x], source_etype=KIND[stored(self.dtype)])
+        return current().builder.element(self.x, index.x, KIND[stored(self.dtype)])
 
     def __eq__(self, o: Any) -> Value:  # type: ignore[override]
         return Value(current().builder.icmp_unsigned("==", self.x, o.x), dtypes.bool)
@@ -160,12 +160,7 @@ def _masked_store(v: Value, address: ir.Value, alignment: int, mask: Value) -> N
 
 def allocate(kind: ir.Type, size: int = 1, align: int | None = None) -> ir.Value:
     """Allocate stack memory in the function's entry block."""
-    b = current().builder
-    with b.goto_entry_block():
-        memory = b.alloca(kind, ir.Constant(I64, size) if size != 1 else None)
-        if align is not None:
-            memory.align = align
-    return memory
+    return current().builder.allocate(kind, size, align)
 
 
 class Registers:
@@ -191,13 +186,13 @@ class Registers:
         return self.slots[index]
 
     def __getitem__(self, index: Any) -> Value:
-        return Value(current().builder.load(self._slot(index), typ=typed(self.dtype, self.count)), self.dtype)
+        return Value(current().builder.get(self._slot(index), typed(self.dtype, self.count)), self.dtype)
 
     def __setitem__(self, index: Any, v: Any) -> None:
         v = v if isinstance(v, Value) else Value(number(self.dtype, v), self.dtype)
         if v.dtype is not self.dtype:
             raise TypeError(f"a tile of {self.dtype.name} takes no {v.dtype.name}: x.to(dtype) converts")
-        current().builder.store(v.splat(self.count).x, self._slot(index))
+        current().builder.put(self._slot(index), v.splat(self.count).x)
 
 
 def copy(into: Pointer, source: Pointer, nbytes: Any) -> None:

@@ -35,6 +35,7 @@ from ...ops import dispatch
 from ..cache import objects
 from ..native.sources import converter, digest_of_file, sources
 from ..target import Target
+from .builder import Builder, Names
 from .llvm_types import I64, POINTER
 
 if TYPE_CHECKING:
@@ -154,9 +155,6 @@ class Staging:
         self.arithmetic_flags = FAST if self.fast else ()
         self.lines = "kernel" in flags.show  # whether comments of the IR name the lines of Python
         self.values = 0  # computed so far
-        self.splats: dict[
-            tuple[ir.Block, ir.Value, int], ir.Value
-        ] = {}  # vectors of a scalar, by the block they are in
         self.tiles: dict[int, tuple[Any, Any]] = {}  # sizes of the tiles that the kernel configured
         self._line: tuple[str, int] | None = None
 
@@ -279,20 +277,19 @@ WORK: Parameters = (("begin", I64), ("end", I64), ("scratch", POINTER))
 """Parameters that steps of plans pass to a kernel after its words (entry_points.py)."""
 
 
-def define(
-    module: ir.Module, name: str, result: ir.Type, parameters: Parameters, noalias: bool = False
-) -> ir.IRBuilder:
+def define(module: ir.Module, name: str, result: ir.Type, parameters: Parameters, noalias: bool = False) -> Builder:
     """Add a function to a module; return a builder at the end of its first block.
 
     parameters: names and types; a name may be empty. noalias: whether the pointers point to disjoint memory
     """
     function = ir.Function(module, ir.FunctionType(result, [kind for _, kind in parameters]), name)
+    function.scope = Names(len(parameters) + 1)
     for argument, (label, kind) in zip(function.args, parameters):
         if label:
             argument.name = label
         if noalias and isinstance(kind, ir.PointerType):
             argument.attributes.add("noalias")
-    return ir.IRBuilder(function.append_basic_block("entry"))
+    return Builder(function.append_basic_block("entry"))
 
 
 def current() -> Staging:

@@ -22,7 +22,7 @@ from ...core.dtypes import DType
 from ...core.shapes import TensorShape
 from ...core.specs import TensorSpec
 from ...ops.tensor import Tensor
-from .llvm_types import F32, I32, KIND, SHORT_FLOATS, SplatConstant, is_number, number, suffix, typed
+from .llvm_types import F32, I32, KIND, SHORT_FLOATS, SplatConstant, is_number, number, suffix, typed, undefined
 from .trace import current, intrinsic
 
 DIVISIONS = ("sdiv", "srem", "udiv", "urem")
@@ -76,18 +76,10 @@ class Value(Tensor, metaclass=_ElementType):
             return self
         if self.count:
             raise TypeError(f"vectors of {self.count} and of {count or 1} lanes do not go together")
-        trace = current()
-        b = trace.builder
+        kind = typed(self.dtype, count)
         if isinstance(self.x, ir.Constant):
-            return Value(SplatConstant(typed(self.dtype, count), self.x), self.dtype)
-        key = b.block, self.x, count
-        vector = trace.splats.get(key)
-        if vector is None:
-            kind = typed(self.dtype, count)
-            one = b.insert_element(ir.Constant(kind, ir.Undefined), self.x, ir.Constant(I32, 0))
-            zeros = ir.Constant(ir.VectorType(I32, count), None)
-            vector = trace.splats[key] = b.shuffle_vector(one, ir.Constant(kind, ir.Undefined), zeros)
-        return Value(vector, self.dtype)
+            return Value(SplatConstant(kind, self.x), self.dtype)
+        return Value(current().builder.splat(self.x, kind), self.dtype)
 
     def _with_operand(self, other: Any) -> tuple[Value, Value]:
         """Return this value and the other operand with one number of lanes. Raises TypeError for other dtypes."""
@@ -365,7 +357,7 @@ def bitcast(x: Value, dtype: DType) -> Value:
 
 def shuffle(a: Value, c: Value | None, indices: Sequence[int]) -> Value:
     """Select lanes of the concatenation of a and c by constant indices; -1 leaves a lane undefined."""
-    other = ir.Constant(a.x.type, ir.Undefined) if c is None else c.x
+    other = undefined(a.x.type) if c is None else c.x
     lanes = [ir.Constant(I32, max(i, 0)) for i in indices]
     mask = ir.Constant(ir.VectorType(I32, len(lanes)), lanes)
     return Value(current().builder.shuffle_vector(a.x, other, mask), a.dtype)
