@@ -1,7 +1,8 @@
 """The threads of NumPy's BLAS: the libraries of this process, and limits of their threads.
 
-Lives here: `thread_settings`, `num_threads`; `limit`, `remove_limit` and `at_most`, limits that hold together.
-Not here: who sets them (../devices/cpu.py, ../lite/interpreter.py).
+Lives here: `thread_settings`, `num_threads`; `limit`, `remove_limit` and `at_most`, limits that hold together;
+`follow_flags`, that of the switches.
+Not here: who sets them (../ops/kernels.py, ../lite/interpreter.py).
 
 BLAS splits each product among its threads, which wait for each other in a loop: on a busy machine a model of 35
 products took 10 s and 840 ms of processor time by two threads, and 1.8 s and 55 ms by one.
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from . import forks
+from . import flags, forks
 from .forks import once
 
 # OpenBLAS under the names of its builds (NumPy's wheels prefix and suffix them), MKL, BLIS
@@ -89,6 +90,19 @@ def remove_limit(key: object) -> None:
     with _lock:
         if _limits.pop(key, None) is not None:
             _apply()
+
+
+_FLAGS = "flags"
+
+
+def follow_flags() -> None:
+    """Limit BLAS to one thread while the flag `deterministic` is on, otherwise to `num_threads`; restore its count when
+    neither is set."""
+    threads = 1 if flags.deterministic else flags.num_threads
+    if threads:
+        limit(_FLAGS, threads)
+    else:
+        remove_limit(_FLAGS)
 
 
 def _apply() -> None:

@@ -1,6 +1,6 @@
 """The processor: a pool of threads, aligned memory, synchronous work.
 
-Lives here: `CPUDeviceContext`, `ThreadPool`; `limit_blas`. Not here: kernels, products (ops/linalg),
+Lives here: `CPUDeviceContext`, `ThreadPool`. Not here: kernels, products (ops/linalg),
 page-locked memory (memory.py), the threads of NumPy's BLAS (../core/blas_threads.py).
 """
 
@@ -17,23 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core import blas_threads, flags
+from ..core import flags
 from ..core.places import CPUPlace, Place
 from ..core.processors import usable_processors
 from .context import ALIGNMENT, DeviceContext, numpy_dtype, sizes
-
-_FLAGS = "flags"
-
-
-def limit_blas() -> None:
-    """Limit BLAS to one thread while the flag `deterministic` is on, otherwise to `num_threads`; restore its count when
-    neither is set."""
-    threads = 1 if flags.deterministic else flags.num_threads
-    if threads:
-        blas_threads.limit(_FLAGS, threads)
-    else:
-        blas_threads.remove_limit(_FLAGS)
-
 
 _CHUNKS_PER_THREAD = 4  # for load balance
 

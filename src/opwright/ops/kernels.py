@@ -21,12 +21,12 @@ from . import registry
 from .call import kernel_name
 
 if TYPE_CHECKING:
-    from ..devices import cpu
+    from ..core import blas_threads
     from . import compute_wrappers
     from .definition import Operator
 else:  # not needed by the first answer of a model
     compute_wrappers = later(".compute_wrappers", __package__)
-    cpu = later("..devices.cpu", __package__)
+    blas_threads = later("..core.blas_threads", __package__)
 
 Kernel = Callable[..., Any]
 """fn(op, *arrays) -> array or tuple of arrays, as `compute`; NotImplemented passes the call to the next kernel."""
@@ -275,7 +275,7 @@ def _follow_blas() -> None:
     global _blas_is_limited
     is_limited = bool(flags.deterministic or flags.num_threads)
     if is_limited or _blas_is_limited:
-        cpu.limit_blas()
+        blas_threads.follow_flags()
         _blas_is_limited = is_limited
 
 

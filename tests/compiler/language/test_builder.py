@@ -7,7 +7,7 @@ from llvmlite import binding, ir
 
 from opwright.compiler import language as kl
 from opwright.compiler.language import f32, i64, ptr
-from opwright.compiler.language.builder import Builder, Names
+from opwright.compiler.language.builder import InstructionBuilder, Names
 from opwright.compiler.language.module_text import module_text
 from opwright.compiler.target import host, optimised
 
@@ -18,7 +18,7 @@ def _function():
     module = ir.Module("m")
     function = ir.Function(module, ir.FunctionType(I64, [I64, I64, ir.PointerType()]), "f")
     function.scope = Names(4)
-    return function, Builder(function.append_basic_block("entry"))
+    return function, InstructionBuilder(function.append_basic_block("entry"))
 
 
 def _number(n):

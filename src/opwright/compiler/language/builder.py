@@ -1,7 +1,7 @@
 """The instruction builder of kernels: llvmlite's, which leaves out instructions that compute nothing new.
 
-Lives here: `Builder`: an instruction that its block has already is that one, and integers plus 0 and times 1 are
-themselves; stack variables, whose values a block keeps instead of storing and loading them; `Names`.
+Lives here: `InstructionBuilder`: an instruction that its block has already is that one, and integers plus 0 and times 1
+are themselves; stack variables, whose values a block keeps instead of storing and loading them; `Names`.
 Not here: what the language's operators emit (values.py), the text of a module (module_text.py).
 
 LLVM would remove these instructions, too. But an instruction costs the time to build it, to write and read its text,
@@ -21,8 +21,8 @@ from .llvm_types import I32, I64, undefined
 
 def _number(x: ir.Value) -> int | None:
     """Return a constant scalar integer as a number; None for other values."""
-    known = type(x) is ir.Constant and type(x.constant) is int and type(x.type) is ir.IntType
-    return x.constant if known else None
+    is_integer = type(x) is ir.Constant and type(x.constant) is int and type(x.type) is ir.IntType
+    return x.constant if is_integer else None
 
 
 def _folded(name: str, a: ir.Value, c: ir.Value) -> ir.Value | None:
@@ -51,7 +51,7 @@ def _shared(name: str) -> Callable[..., ir.Value]:
     create = getattr(ir.IRBuilder, name)
     folds, compares = name in _NEUTRAL, name in _COMPARISONS
 
-    def instruction(self: Builder, *operands: Any, **more: Any) -> ir.Value:
+    def instruction(self: InstructionBuilder, *operands: Any, **more: Any) -> ir.Value:
         if any(more.values()) or isinstance(operands[-1], str):  # flags, or a name
             return create(self, *operands, **more)
         if folds:
@@ -59,10 +59,10 @@ def _shared(name: str) -> Callable[..., ir.Value]:
             if folded is not None:
                 return folded
         key = (name, *operands[:1], *map(id, operands[1:])) if compares else (name, *map(id, operands))
-        found = self._present.get(key)
-        if found is None:
-            found = self._present[key] = create(self, *operands)
-        return found
+        one = self._present.get(key)
+        if one is None:
+            one = self._present[key] = create(self, *operands)
+        return one
 
     return instruction
 
@@ -86,8 +86,8 @@ class Names:
 
 
 class _BlockState:
-    """What a block has at its end. present: instructions by name and operands, by `id`: an instruction refers to its
-    operands; held: values of stack variables."""
+    """The state of a block at its end. present: instructions by name and operands, these by `id`, as an instruction
+    refers to its operands; held: values of stack variables."""
 
     __slots__ = ("held", "present")
 
@@ -96,7 +96,7 @@ class _BlockState:
         self.held: dict[ir.Value, ir.Value] = {}
 
 
-class Builder(ir.IRBuilder):  # type: ignore[misc]  # llvmlite has no annotations
+class InstructionBuilder(ir.IRBuilder):  # type: ignore[misc]  # llvmlite has no annotations
     """Build the instructions of one function."""
 
     add, sub, mul = _shared("add"), _shared("sub"), _shared("mul")
@@ -124,21 +124,21 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # llvmlite has no annotation
         if _number(index) == 0:
             return p
         key = ("element", id(p), id(index), id(kind))
-        found = self._present.get(key)
-        if found is None:
-            found = self._present[key] = self.gep(p, [index], source_etype=kind)
-        return found
+        one = self._present.get(key)
+        if one is None:
+            one = self._present[key] = self.gep(p, [index], source_etype=kind)
+        return one
 
     def splat(self, x: ir.Value, kind: ir.VectorType) -> ir.Value:
         """Return a vector whose lanes are all x."""
         key = ("splat", id(x), id(kind))
-        found = self._present.get(key)
-        if found is None:
+        one = self._present.get(key)
+        if one is None:
             unset, zeros = undefined(kind), ir.Constant(ir.VectorType(I32, kind.count), None)
-            found = self._present[key] = self.shuffle_vector(
+            one = self._present[key] = self.shuffle_vector(
                 self.insert_element(unset, x, ir.Constant(I32, 0)), unset, zeros
             )
-        return found
+        return one
 
     def allocate(self, kind: ir.Type, size: int = 1, align: int | None = None) -> ir.Value:
         """Allocate stack memory of the function: in its entry block, before anything else."""

@@ -35,7 +35,7 @@ from ...ops import dispatch
 from ..cache import objects
 from ..native.sources import converter, digest_of_file, sources
 from ..target import Target
-from .builder import Builder, Names
+from .builder import InstructionBuilder, Names
 from .llvm_types import I64, POINTER
 
 if TYPE_CHECKING:
@@ -277,7 +277,9 @@ WORK: Parameters = (("begin", I64), ("end", I64), ("scratch", POINTER))
 """Parameters that steps of plans pass to a kernel after its words (entry_points.py)."""
 
 
-def define(module: ir.Module, name: str, result: ir.Type, parameters: Parameters, noalias: bool = False) -> Builder:
+def define(
+    module: ir.Module, name: str, result: ir.Type, parameters: Parameters, noalias: bool = False
+) -> InstructionBuilder:
     """Add a function to a module; return a builder at the end of its first block.
 
     parameters: names and types; a name may be empty. noalias: whether the pointers point to disjoint memory
@@ -289,7 +291,7 @@ def define(module: ir.Module, name: str, result: ir.Type, parameters: Parameters
             argument.name = label
         if noalias and isinstance(kind, ir.PointerType):
             argument.attributes.add("noalias")
-    return Builder(function.append_basic_block("entry"))
+    return InstructionBuilder(function.append_basic_block("entry"))
 
 
 def current() -> Staging:
