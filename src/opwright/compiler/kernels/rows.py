@@ -4,7 +4,8 @@ Lives here: the selectors of RowPass and TabledSoftmax, their families, the tabl
 Not here: reductions to one element (reductions.py); the arithmetic of softmax of int16 (opwright/scalar), its tables
 (lite/ops/quantized/activation.py).
 
-A row is loaded once, as float32 into the thread's scratch memory; later passes over it hit the L1 cache.
+The first pass converts a row to float32 in the thread's scratch memory, unless it is float32 already; later passes hit
+the L1 cache.
 
     softmax         exp(x - max x) / sum exp(x - max x)
     log_softmax     x - max x - ln sum exp(x - max x)
@@ -61,10 +62,39 @@ SCALED = {"rms_norm": 1, "layer_norm": 2}
 
 
 class ScratchRow:
-    """A row of n float32 in scratch memory, with passes over its vectors. is_long: whether sums are blocked."""
+    """A row of n float32, with passes over its vectors: in place, or in scratch memory from the first pass on.
 
-    def __init__(self, memory: Pointer, n: Value, lanes: int, is_long: bool) -> None:
+    is_long: whether sums are blocked. fetch(i, mask): loads a vector of the source as float32. source: the row itself,
+    where its passes may read it; None where they read scratch memory.
+    """
+
+    def __init__(
+        self,
+        memory: Pointer,
+        n: Value,
+        lanes: int,
+        is_long: bool,
+        fetch: Callable[[Value, Value | None], Value],
+        source: Pointer | None,
+    ) -> None:
         self.memory, self.n, self.lanes, self.is_long = memory, n, lanes, is_long
+        self.fetch, self.source = fetch, source
+
+    def first(self, i: Value, mask: Value | None) -> Value:
+        """Load a vector in the first pass, which visits each once; lanes beyond the end are 0."""
+        v = self.fetch(i, mask)
+        # full vectors padded with zeros: masked stores do not forward to later loads
+        v = v if mask is None else kl.select(mask, v, 0.0)
+        return v if self.source is not None else self.store(v, i)
+
+    def keep(self) -> None:
+        """Store the row in scratch memory, where a kind has no first pass of its own."""
+        self.source = None
+
+        def visit(i: Value, mask: Value | None, k: int) -> None:
+            self.first(i, mask)
+
+        self.each(visit)
 
     def each(
         self,
@@ -137,9 +167,9 @@ class ScratchRow:
                 sums[k] = combine(sums[k], sums[k + width])
         return sums[0]
 
-    def load(self, i: Any) -> Value:
-        """Load a vector; lanes beyond the end are undefined."""
-        return self.memory.load(i, self.lanes)
+    def load(self, i: Any, mask: Value | None = None) -> Value:
+        """Load a vector after the first pass; lanes beyond the end are undefined."""
+        return self.memory.load(i, self.lanes) if self.source is None else self.source.load(i, self.lanes, mask)
 
     def store(self, v: Value, i: Any) -> Value:
         """Store a vector and return it."""
@@ -155,21 +185,26 @@ def _add(a: Value, b: Value) -> Value:
 
 
 def _softmax(row: ScratchRow, numbers: Sequence[Value]) -> ElementFunction:
-    greatest = row.reduce(lambda i, mask: row.load(i), kl.maximum, -math.inf)
-    total = row.sum(lambda i, mask: row.store(exp_nonpositive(row.load(i) - greatest), i), 1)
+    greatest = row.reduce(row.first, kl.maximum, -math.inf)
+    total = row.sum(lambda i, mask: row.store(exp_nonpositive(row.load(i, mask) - greatest), i), 1)
+    row.source = None  # exponentials are in scratch memory
     factor = 1.0 / total
     return lambda v, i: v * factor
 
 
 def _log_softmax(row: ScratchRow, numbers: Sequence[Value]) -> ElementFunction:
-    greatest = row.reduce(lambda i, mask: row.load(i), kl.maximum, -math.inf)
-    total = row.sum(lambda i, mask: exp_nonpositive(row.load(i) - greatest), 1)
+    greatest = row.reduce(row.first, kl.maximum, -math.inf)
+    total = row.sum(lambda i, mask: exp_nonpositive(row.load(i, mask) - greatest), 1)
     logarithm = kl.log(total)
     return lambda v, i: (v - greatest) - logarithm
 
 
 def _squares(row: ScratchRow) -> Value:
-    return row.sum(lambda i, mask: row.load(i) * row.load(i))
+    def square(i: Value, mask: Value | None) -> Value:
+        v = row.first(i, mask)
+        return v * v
+
+    return row.sum(square)
 
 
 def _l2_norm(row: ScratchRow, numbers: Sequence[Value]) -> ElementFunction:
@@ -183,8 +218,13 @@ def _rms_norm(row: ScratchRow, numbers: Sequence[Value]) -> ElementFunction:
 
 
 def _layer_norm(row: ScratchRow, numbers: Sequence[Value]) -> ElementFunction:
-    mean = row.sum(lambda i, mask: row.load(i)) / row.n.to(f32)
-    total = row.sum(lambda i, mask: (row.load(i) - mean) * (row.load(i) - mean))
+    mean = row.sum(row.first) / row.n.to(f32)
+
+    def square(i: Value, mask: Value | None) -> Value:
+        distance = row.load(i, mask) - mean
+        return distance * distance
+
+    total = row.sum(square)
     factor = 1.0 / kl.sqrt(total / row.n.to(f32) + numbers[0])
     return lambda v, i: (v - mean) * factor
 
@@ -195,6 +235,7 @@ def _local_response(row: ScratchRow, numbers: Sequence[Value], positive: bool = 
     positive: the base of the power is positive, which takes a third of the time.
     """
     radius = numbers[0].to(i64)
+    row.keep()
 
     def compute(v: Value, i: Value) -> Value:
         near = kl.zeros(f32, row.lanes)
@@ -218,7 +259,8 @@ KINDS: dict[str, Callable[[ScratchRow, Sequence[Value]], ElementFunction]] = {
     "local_response": _local_response,
     "response_of_positive": functools.partial(_local_response, positive=True),
 }
-"""By name: computes the statistics of a row and returns the function of an element and its index."""
+"""By name: computes the statistics of a row, beginning with `first`, and returns the function of an element and its
+index."""
 
 
 @kl.family(addressed=True)
@@ -254,32 +296,29 @@ def row_pass(
         memory.store(kl.zeros(f32, lanes), margin + n + i)
     scales = (gamma, beta)[:operands]
     for item in work.items():
-        row = ScratchRow(memory + margin, n, lanes, is_long)
-        _normalize_row(row, x + item * x_pitch, y + item * y_pitch, kind, (n0, n1, n2, n3), scales, read, finish)
+        a, b = x + item * x_pitch, y + item * y_pitch
+
+        def fetch(i: Value, mask: Value | None, a: Pointer = a) -> Value:
+            return read(a.load(i, lanes, mask), 0, 0, lanes, mask)
+
+        in_place = source is f32 and before.expr.op == "arg"
+        row = ScratchRow(memory + margin, n, lanes, is_long, fetch, a if in_place else None)
+        _normalize_row(row, b, kind, (n0, n1, n2, n3), scales, finish)
 
 
 def _normalize_row(
     row: ScratchRow,
-    a: Pointer,
     b: Pointer,
     kind: str,
     numbers: Sequence[Value],
     scales: Sequence[Pointer],
-    read: Callable[..., Value],
     finish: Callable[..., Value],
 ) -> None:
-    """Normalize a row from a to b in scratch memory."""
-
-    def fetch(i: Value, mask: Value | None, k: int) -> None:
-        v = read(a.load(i, row.lanes, mask), 0, 0, row.lanes, mask)
-        # full vectors padded with zeros: masked stores do not forward to later loads
-        row.memory.store(v if mask is None else kl.select(mask, v, 0.0), i)
-
-    row.each(fetch)
+    """Normalize a row and store it at b."""
     compute = KINDS[kind](row, numbers)
 
     def write(i: Value, mask: Value | None, k: int) -> None:
-        v = compute(row.load(i), i)
+        v = compute(row.load(i, mask), i)
         if scales:
             v = v * scales[0].load(i, row.lanes, mask)
         if len(scales) > 1:

@@ -89,7 +89,7 @@ def softmax(ctx: LoweringContext) -> None:
         raise NoLowering(f"softmax with beta {beta}")
     short = x.dtype in (float16, bfloat16)
     value = convert(arg(0, x.dtype), float32) if short else _scores(x, beta)
-    before = value if ctx.node.dialect == CATALOGUE else apply("mul", value, scalar(beta, float32))
+    before = value if beta == 1.0 else apply("mul", value, scalar(beta, float32))
     probability = arg(0, float32)
     if y.dtype in STEPS:  # independently of y's scale and zero point
         if not y.is_quantized:
