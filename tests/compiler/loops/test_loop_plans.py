@@ -8,14 +8,19 @@ from loop_semantics import meaning
 
 from opwright.compiler import kernels
 from opwright.compiler.kernels import NoKernel
+from opwright.compiler.kernels.maps import map_elements
+from opwright.compiler.language.compilation import FamilyCode
+from opwright.compiler.loops import planner
 from opwright.compiler.loops.buffers import Buffer, IndexMap
 from opwright.compiler.loops.expressions import apply, arg
 from opwright.compiler.loops.fusion import fused
 from opwright.compiler.loops.graph import LoopGraph
 from opwright.compiler.loops.ops import LoopOp, Map, Move, View
-from opwright.compiler.loops.planner import plan_of
+from opwright.compiler.loops.planner import plan_of, plan_while_compiling
 from opwright.compiler.loops.plans import word
+from opwright.compiler.native import store
 from opwright.compiler.native.executor import StepFailed
+from opwright.core import flags
 from opwright.core.dtypes import float32, float64, int64
 from opwright.core.errors import InternalError
 
@@ -59,6 +64,40 @@ def test_a_chain_works_in_one_buffer_or_two():
     plan = plan_of(graph)
     assert plan.arena <= 2 * 4032
     assert plan.unshared == 8 * 4000
+    check(graph, plan)
+
+
+@pytest.fixture
+def planned(monkeypatch, tmp_path):
+    """The plans of a process that has compiled nothing."""
+    plans = []
+    monkeypatch.setattr(planner, "plan_of", lambda *args: plans.append(plan_of(*args)) or plans[-1])
+    monkeypatch.setattr(store, "_loaded", {})
+    monkeypatch.setattr(map_elements, "_codes", {})
+    with flags.override(cache_dir=str(tmp_path)):
+        yield plans
+
+
+def test_one_plan_suffices_while_its_kernels_are_compiled(planned):
+    graph = chain(3)
+    plan = plan_while_compiling(graph)
+    assert planned == [plan]
+    assert all(step.code.address for step in plan.steps)
+    check(graph, plan)
+
+
+def test_an_address_that_is_read_too_early_takes_another_plan(planned, monkeypatch):
+    def select(op, builder):
+        kernels.select(op, builder)
+        step = builder.steps[-1]
+        early = FamilyCode(0 if not planned else step.code.address, step.code.name, step.code.parameters)
+        builder.steps[-1] = step._replace(code=early)
+
+    monkeypatch.setattr(planner, "select", select)
+    graph = chain(2)
+    plan = plan_while_compiling(graph)
+    assert len(planned) == 2
+    assert plan is planned[1]
     check(graph, plan)
 
 

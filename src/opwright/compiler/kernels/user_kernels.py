@@ -100,9 +100,12 @@ def select_user_kernel(form: UserKernelCall, build: Builder) -> None:
         else:
             address, sizes, strides = arrays[name]
             words.append(address if what == "address" else sizes[axis] if what == "size" else strides[axis])
-    items = 1
+    entry, items = form.code.address(), 1
     if form.code.counted:
         counting = form.code.address(items=True)
         constants = np.array([0 if isinstance(w, Address) else word(w, k) for w, k in zip(words, kinds)], np.int64)
-        items = native.call(counting, constants) if counting else 1
-    build.step(FamilyCode(form.code.address(), form.code.name, tuple(kinds)), words, items)
+        if counting:
+            items = native.call(counting, constants)
+        else:
+            entry = 0  # another thread compiles it: the plan is made again
+    build.step(FamilyCode(entry, form.code.name, tuple(kinds)), words, items)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -65,14 +65,24 @@ def compile_kernel(entry: str, stage: Stage | str, key: tuple[str, str] | None =
     return find_or_make(*key, target, lambda: (text_of(stage, target), entry))
 
 
-class FamilyCode(NamedTuple):
+class FamilyCode:
     """Machine code of one kernel. parameters: the type of each word, a dtype or `ptr[dtype]`; guarded: whether it may
-    return other than 0."""
+    return other than 0. find: returns the address of code that another thread is compiling, 0 until then."""
 
-    address: int
-    name: str
-    parameters: tuple[Any, ...]
-    guarded: bool = True
+    __slots__ = ("_address", "_find", "guarded", "name", "parameters")
+
+    def __init__(
+        self, address: int, name: str, parameters: tuple[Any, ...], guarded: bool = True, find: Callable[[], int] = int
+    ) -> None:
+        self._address, self._find = address, find
+        self.name, self.parameters, self.guarded = name, parameters, guarded
+
+    @property
+    def address(self) -> int:
+        """The address of its function; 0 while another thread compiles it."""
+        if not self._address:
+            self._address = self._find()
+        return self._address
 
 
 class KernelFamily:
@@ -155,13 +165,19 @@ class KernelFamily:
         if code is None:
             module = self.function.__module__
             own = (f"{module}.{self.name}", repr(sorted(constants.items()))) if module.startswith("opwright.") else None
-            compiled = compile_kernel(
-                self.entry(constants), lambda target, polls: self._emit(target, constants, polls), own
-            )
-            kinds = tuple(self.kinds(constants).values())
-            code = FamilyCode(compiled.address, compiled.name, kinds, self.guarded)
-            if code.address:  # else another thread is compiling it, and the caller retries
-                codes[key] = code
+            kinds, entry = tuple(self.kinds(constants).values()), self.entry(constants)
+
+            def find() -> int:
+                if key not in codes:
+                    address, name = compile_kernel(
+                        entry, lambda target, polls: self._emit(target, constants, polls), own
+                    )
+                    if not address:  # another thread is compiling it
+                        return 0
+                    codes[key] = FamilyCode(address, name, kinds, self.guarded)
+                return codes[key].address
+
+            code = codes[key] if find() else FamilyCode(0, own[0] if own else entry, kinds, self.guarded, find)
         return code
 
     def compiled_constants(self) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Planning: a loop graph becomes steps in one arena, with packed constants in one block.
 
-Lives here: `plan_of`; `PlanMemory`: which buffers share memory, their lifetimes and offsets, and the stores of
-variables; `copies`, which computes values of variables in place or copies them at the end.
+Lives here: `plan_of`, `plan_while_compiling`; `PlanMemory`: which buffers share memory, their lifetimes and offsets,
+and the stores of variables; `copies`, which computes values of variables in place or copies them at the end.
 Not here: plans (plans.py), their builder (plan_builder.py), selectors of kernels (../kernels/), packing of the arena
 (../memory.py), which nodes read and assign variables (../lowering/stateful.py), where updates run (update_order.py).
 
@@ -20,6 +20,7 @@ import numpy as np
 from ...core.dtypes import DType, uint8
 from ..kernels import NoKernel, select
 from ..memory import Allocation, Lifetimes, plan_arena
+from ..native.store import compiling_in_background
 from .buffers import Buffer, IndexMap, Ring, RowBand, SameMemory
 from .control_flow import BlockOp, Jump, WhileLoop, Yielded, plan_control_flow
 from .domain_ops import Resize, TabledSoftmax
@@ -292,6 +293,18 @@ def plan_of(graph: LoopGraph, parts_of: Callable[[LoopOp], Sequence[LoopOp] | No
         no_kernel.ops = planning.failed
         raise no_kernel
     return LoopPlan(graph, tuple(planning.ops), planning.memory.lay_out(planning.ops, planning.builder))
+
+
+def plan_while_compiling(
+    graph: LoopGraph, parts_of: Callable[[LoopOp], Sequence[LoopOp] | None] = lambda op: None
+) -> LoopPlan:
+    """Return the plan of a loop graph, whose missing kernels another thread compiles meanwhile; see `plan_of`.
+
+    A kernel whose address a selector has read, as of a user's kernel, is missing in the plan: then it is made again.
+    """
+    with compiling_in_background():
+        plan = plan_of(graph, parts_of)
+    return plan if all(step.covers or step.code.address for step in plan.steps) else plan_of(graph, parts_of)
 
 
 class _Planning:

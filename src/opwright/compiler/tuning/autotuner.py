@@ -19,11 +19,11 @@ from ..loops.buffers import Buffer
 from ..loops.fusion import fused
 from ..loops.graph import LoopGraph, parents
 from ..loops.ops import LoopOp
-from ..loops.planner import plan_of
+from ..loops.planner import plan_of, plan_while_compiling
 from ..loops.plans import LoopPlan
 from ..native.executor import BoundPlan, StepFailed, aligned
 from ..native.host import cache_bytes
-from ..native.store import compiling_in_background, without_code
+from ..native.store import without_code
 from . import choices
 from .choices import MeasuredRow, Question, answering, asking
 
@@ -82,9 +82,7 @@ def _whole(buffer: Buffer) -> Buffer:
 def _plan(graph: LoopGraph, question: Question, way: int) -> LoopPlan:
     with answering({question.key: way}):
         after, apart = fused(graph)
-        with compiling_in_background():
-            plan_of(after, parts_of=apart)
-        plan = plan_of(after, parts_of=apart)
+        plan = plan_while_compiling(after, parts_of=apart)
     plan.pack()
     return plan
 

@@ -21,7 +21,7 @@ from ...compiler.loops.fusion import fused
 from ...compiler.loops.graph import LoopGraph
 from ...compiler.loops.indexing_ops import Expected, ExpectedCount
 from ...compiler.loops.ops import LoopOp
-from ...compiler.loops.planner import plan_of
+from ...compiler.loops.planner import plan_of, plan_while_compiling
 from ...compiler.loops.plans import LoopPlan
 from ...compiler.lowering.context import Buffers, LoweringContext, NoLowering, RuleOperand
 from ...compiler.lowering.registry import lower
@@ -323,9 +323,7 @@ class PartitionPlanner:
         except NotCached:
             if self._background:
                 raise
-        with compiling_in_background():
-            plan_of(graph, parts_of=apart)
-        return plan_of(graph, parts_of=apart)
+        return plan_while_compiling(graph, parts_of=apart)
 
 
 def _graph_of(
