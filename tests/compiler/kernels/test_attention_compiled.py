@@ -34,6 +34,34 @@ def softmax(x):
     return e / e.sum(-1, keepdims=True)
 
 
+UNIT = 2.0**-24
+"""Greatest relative error of one rounding to float32."""
+
+
+def growth(terms):
+    """Relative error of a sum of so many rounded terms: 4 sqrt(n) units, which one sum in thousands exceeds (Higham and
+    Mary, "A new approach to probabilistic rounding error analysis", 2019)."""
+    return 4 * np.sqrt(terms) * UNIT
+
+
+def assert_near(actual, q, k, v, scale, mask=0.0):
+    """Compare with attention in float64, within what roundings of its scores, exponentials and sums amount to.
+
+    q, k, v: matrices of rows by elements; mask: added to scores
+    """
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    scores = q @ k.swapaxes(-1, -2) * scale + mask
+    weights = softmax(scores)
+    expected = weights @ v
+    below = np.where(weights > 0, scores.max(-1, keepdims=True) - scores, 0)
+    summed = growth(q.shape[-1] + 2) * (np.abs(q) @ np.abs(k).swapaxes(-1, -2)) * abs(scale)
+    masked = 2 * UNIT * np.where(weights > 0, np.abs(scores), 0)  # also by 1 / log(2) for a power of two
+    each = summed + masked + UNIT * below + growth(k.shape[-2] + 2) + 8 * UNIT  # relative, of weights
+    bound = (weights * each) @ np.abs(v) + np.abs(expected) * (weights * each).sum(-1, keepdims=True)
+    excess = np.abs(actual - expected) / (bound + np.finfo(np.float32).tiny)
+    assert excess.max() <= 1, f"{excess.max():.2f} of the bound"
+
+
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_attention(case):
     lead, m, n, d, e, keys, turned, mask = case
@@ -41,7 +69,7 @@ def test_attention(case):
     q, k, v = drawn(*lead, m, d), drawn(*keys, n, d), drawn(*keys, n, e)
     stored = np.ascontiguousarray(k.swapaxes(-1, -2)) if turned else k
     score = apply("mul", arg(0, float32), scalar(d**-0.5, float32))
-    expected = q.astype(np.float64) @ k.swapaxes(-1, -2) * d**-0.5
+    extra = np.float32(0)
     inputs = {buffer(x, name): x for x, name in ((q, "q"), (stored, "k"), (v, "v"))}
     q_, k_, v_ = inputs
     operands = ()
@@ -49,10 +77,10 @@ def test_attention(case):
         extra = drawn(*mask) * 3
         operands = (buffer(extra, "mask"),)
         inputs[operands[0]] = extra
-        score, expected = apply("add", score, arg(1, float32)), expected + extra
+        score = apply("add", score, arg(1, float32))
     form = FusedAttention(Buffer("y", float32, (*lead, m, e)), q_, k_, v_, operands, score, turned)
     actual = run(form, inputs)
-    np.testing.assert_allclose(actual, softmax(expected) @ v, rtol=1e-5, atol=2e-6)
+    assert_near(actual, q, k, v, d**-0.5, extra)
     np.testing.assert_array_equal(split(form, inputs, 3), actual)
 
 
@@ -87,12 +115,26 @@ def test_grouped_attention(case):
     mask[..., t * 2 // 3 :] = -np.inf
     mask[..., 1] = 0
     inputs = {buffer(x, name): x for x, name in ((q, "q"), (k, "k"), (v, "v"), (mask, "mask"))}
-    heads = [np.repeat(x, n // m, 2).transpose(0, 2, 1, 3).astype(np.float64) for x in (k, v)]
-    scores = q.transpose(0, 2, 1, 3) @ heads[0].swapaxes(-1, -2) * 0.3 + mask
+    heads = [np.repeat(x, n // m, 2).transpose(0, 2, 1, 3) for x in (k, v)]
     form = GroupedAttention(Buffer("y", float32, q.shape), *inputs, 0.3)
     actual = run(form, inputs)
-    np.testing.assert_allclose(actual, (softmax(scores) @ heads[1]).transpose(0, 2, 1, 3), rtol=1e-5, atol=2e-6)
+    assert_near(actual.transpose(0, 2, 1, 3), q.transpose(0, 2, 1, 3), *heads, 0.3, mask)
     np.testing.assert_array_equal(split(form, inputs, 3), actual)
+
+
+@pytest.mark.parametrize("queries", [1, 5])
+def test_ranges_of_keys_by_head_change_no_bits_of_parts(queries):
+    """Each head sees keys of its own: sums have the order of all of them, whichever groups a call computes."""
+    q, k, v = (RNG.normal(size=(1, n, h, 33)).astype(np.float32) for n, h in ((queries, 8), (90, 4), (90, 4)))
+    first, at = np.arange(8)[:, None] * 9, np.arange(90)
+    mask = np.where((at >= first) & (at < first + 26), np.float32(0), np.float32(-np.inf)).reshape(1, 8, 1, 90)
+    inputs = {buffer(x, name): x for x, name in ((q, "q"), (k, "k"), (v, "v"), (mask, "mask"))}
+    form = GroupedAttention(Buffer("y", float32, q.shape), *inputs, 0.3)
+    actual = run(form, inputs)
+    heads = [np.repeat(x, 2, 2).transpose(0, 2, 1, 3) for x in (k, v)]
+    assert_near(actual.transpose(0, 2, 1, 3), q.transpose(0, 2, 1, 3), *heads, 0.3, mask)
+    for parts in (2, 3, 4):
+        np.testing.assert_array_equal(split(form, inputs, parts), actual)
 
 
 LEAST = np.finfo(np.float32).min  # how litert-torch hides entries of a cache

@@ -164,7 +164,7 @@ def attend_cached(
         every = number * tiles * rows
         first, end = keys, kl.value(0, i64)
         for step in range(steps):
-            for head in range(start * each, (start + number) * each):
+            for head in range(groups * each):  # also of other calls: the order of sums depends on the range
                 row = batch * of_mask.batch + head * of_mask.head + step * of_mask.step
                 first, end = widened(ranges, row, first, end)
         for i in range(every):
