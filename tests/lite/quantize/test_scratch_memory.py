@@ -18,16 +18,17 @@ from opwright.lite.ops.tiling import SCRATCH
 from opwright.lite.runtime.memory import subgraph_memory
 from thorough import sampled
 
-BOUND = 3 * SCRATCH
 OWN_OBJECTS = 200_000  # bytes of an interpreter of one operator: nodes, tensors, views
 
 
 class Program(NamedTuple):
-    """call: fn(x); shape: of x; whole: bytes of the largest array that a kernel in one piece would make."""
+    """call: fn(x); shape: of x; whole: bytes of the largest array that a kernel in one piece would make; bound: of its
+    parts. Products have a panel of rows as floats, of twice SCRATCH, beside the parts."""
 
     call: Callable[[Any], Any]
     shape: tuple[int, ...]
     whole: int
+    bound: int = 3 * SCRATCH
 
 
 def _w(*shape: int) -> Any:
@@ -54,7 +55,7 @@ PROGRAMS = {
         256 * 256 * 16 * 4,
     ),
     "dense": Program(lambda x: ow.matmul(x, _w(1024, 2048)), (2, 1024), 1024 * 2048 * 4),
-    "dense_rows": Program(lambda x: ow.matmul(x, _w(256, 256)), (4096, 256), 4096 * 256 * 4),
+    "dense_rows": Program(lambda x: ow.matmul(x, _w(256, 256)), (8192, 256), 8192 * 256 * 4, 5 * SCRATCH),
     "max_pool": Program(lambda x: ow.nn.max_pool2d(x, 3, 2, "SAME"), (1, 256, 256, 32), 128 * 256 * 32 * 4),
     "average_pool": Program(lambda x: ow.nn.avg_pool2d(x, 3, 2, "SAME"), (1, 256, 256, 32), 128 * 256 * 32 * 4),
     "bilinear": Program(lambda x: ow.image.resize(x, (256, 256)), (1, 64, 64, 16), 256 * 256 * 16 * 4),
@@ -72,7 +73,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", sampled(PROGRAMS, 8))
 def test_kernels_take_little_beside_the_arena(name: str, kind: str) -> None:
     program = PROGRAMS[name]
-    assert program.whole > 2 * BOUND, "a program that cannot show anything"
+    assert program.whole > 2 * program.bound, "a program that cannot show anything"
     random = np.random.RandomState(0)
     sample = random.uniform(-1, 1, program.shape).astype(np.float32)
     content = convert(program.call, program.shape, kind=kind, samples=[[sample]])
@@ -91,7 +92,7 @@ def test_kernels_take_little_beside_the_arena(name: str, kind: str) -> None:
         after, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak - before <= BOUND, f"a run takes {(peak - before) / SCRATCH:.1f} times SCRATCH"
+    assert peak - before <= program.bound, f"a run takes {(peak - before) / SCRATCH:.1f} times SCRATCH"
     assert after - before < 1 << 16, "a run keeps what it made"
     assert mapped <= len(content)
 

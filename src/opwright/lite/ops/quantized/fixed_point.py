@@ -251,7 +251,7 @@ def multiplied(shape: Sequence[int], f: np.ndarray, weights: Weights, rows: Imag
                 sums = np.matmul(part.reshape(-1, depth), w.T).reshape(*part.shape[:-1], len(w))
                 whole = _inside(panel, where)
                 yield (*whole, block), finish(sums, whole, block)
-                del sums
+                del part, sums  # a part is a view, which would keep the panel while the next one is made
             del w  # before the next is made
         del x
 
