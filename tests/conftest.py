@@ -27,6 +27,7 @@ from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
+import drawn_numbers
 import expected_skips
 import orphans
 from thorough import THOROUGH, examples
@@ -93,6 +94,16 @@ def pytest_ignore_collect(collection_path, config):
     return None
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_generate_tests(metafunc):
+    """Make no items of slow cases in a run that leaves them out: they are two fifths of all, 0.2 ms each and process.
+    One stays, by which pytest knows that the function has parameters."""
+    if metafunc.config.option.markexpr.startswith("not slow") and len(calls := metafunc._calls) > 1:
+        is_slow = metafunc.definition.get_closest_marker("slow") is not None
+        quick = [] if is_slow else [call for call in calls if all(mark.name != "slow" for mark in call.marks)]
+        metafunc._calls = quick or calls[:1]
+
+
 _PLACES = {}  # of files and folders among their neighbours, where they were collected in another order
 
 
@@ -129,6 +140,16 @@ def settle():
 
 def pytest_collection_finish(session):
     settle()
+
+
+@pytest.hookimpl(tryfirst=True)  # before fixtures
+def pytest_runtest_setup(item):
+    drawn_numbers.restart(item.module, drawn_numbers.SET_UP)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item):
+    drawn_numbers.restart(item.module, drawn_numbers.CALL)
 
 
 @pytest.hookimpl(trylast=True)  # after fixtures are gone

@@ -206,7 +206,7 @@ def _assembly(text: str, chosen: Target) -> bytes:
     with LLVM:
         machine = chosen.machine()
         machine.set_asm_verbosity(False)
-        parsed = target.optimised(text, machine, target.needs_short_passes(text))
+        parsed = target.optimised(text, chosen, machine, target.needs_short_passes(text))
         with target.code_generation(chosen, text):
             result: str = machine.emit_assembly(parsed)
     return result.encode()

@@ -77,6 +77,25 @@ RUNNABLE = "x86-64-v3" if targets.processor().has("avx2") else "generic"
 ELSEWHERE = "aarch64" if targets.processor().is_x86 else "x86-64-v2"
 
 
+def test_bits_of_code_without_optimizations_are_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    def program(x: Any, w: Any) -> Any:
+        y = ow.nn.softmax(ow.tanh(ow.matmul(x, w)) * 3.0)
+        return y, ow.math.reduce_sum(y * y, 0), ow.sort(y)
+
+    rng = np.random.default_rng(2)
+    x, w = rng.normal(size=(45, 67)).astype(np.float32), rng.normal(size=(67, 33)).astype(np.float32)
+    results, codes = [], []
+    for optimize in (True, False):
+        with ow.flags(optimize=optimize, show="asm"):
+            assert targets.host().optimized is optimize
+            results.append([y.numpy() for y in ow.function(program, jit_compile=True)(ow.constant(x), ow.constant(w))])
+        codes.append(capsys.readouterr().err)
+    for optimized, plain in zip(*results, strict=True):
+        np.testing.assert_array_equal(plain, optimized)
+    assert all(codes)
+    assert codes[0] != codes[1]
+
+
 @pytest.mark.skipif(not targets.processor().is_x86, reason="restricts a processor of x86 to fewer features")
 @pytest.mark.parametrize("name", ["host", RUNNABLE])
 def test_the_flag_restricts_this_process_to_a_target(name: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,7 +162,8 @@ def test_the_short_passes_hoist_nothing_out_of_loops(short: bool) -> None:
         done:
           ret void
         }"""
-    passed = str(targets.optimised(text, targets.named("x86-64-v3").machine(), short=short))
+    target = targets.named("x86-64-v3")
+    passed = str(targets.optimised(text, target, target.machine(), short=short))
     assert "alloca" not in passed
     assert passed.count("load float") == 1
     assert (passed.index("load float") < passed.index("loop:")) is not short

@@ -88,7 +88,7 @@ def emit_object(
             if not function.is_declaration and function.name not in exported:
                 function.linkage = "internal"
         text = with_stack_probes(str(main), name, target)
-        code: bytes = machine.emit_object(optimised(text, machine))
+        code: bytes = machine.emit_object(optimised(text, target, machine))
     if layout.apart or not layout.weights or is_specialized(target, layout):
         return code
     return _with_weights(code, f"{name}_weights", layout)

@@ -30,7 +30,8 @@ class Target(NamedTuple):
     """A processor for which code is generated.
 
     name: for messages. triple, cpu, features: in LLVM's terms, as "aarch64-linux-android", "cortex-a76",
-    "+dotprod,+i8mm". vector_bytes: width of its vectors.
+    "+dotprod,+i8mm". vector_bytes: width of its vectors. optimized: whether LLVM optimizes its code (the
+    flag `optimize`).
 
     `Target.named("host")` is this machine; `NAMED` has others; `Target.of(triple, cpu, features)` is any of LLVM's.
     """
@@ -40,6 +41,7 @@ class Target(NamedTuple):
     cpu: str
     features: str = ""
     vector_bytes: int = 16
+    optimized: bool = True
 
     @staticmethod
     def named(name: str) -> Target:
@@ -169,7 +171,7 @@ class Target(NamedTuple):
         """Return the object file of a module in LLVM's text form."""
         with LLVM:
             machine = self.machine()
-            code: bytes = machine.emit_object(optimised(text, machine))
+            code: bytes = machine.emit_object(optimised(text, self, machine))
             return code
 
 
@@ -186,7 +188,7 @@ def _machine(target: Target, jit: bool) -> llvm.TargetMachine:
     reloc = "static" if target.is_bare or target.is_wasm else "pic"
     more: dict[str, Any] = {"jit": True} if jit else {"reloc": reloc, "codemodel": "small"}
     return llvm.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.cpu, features=target.features, opt=3, **more
+        cpu=target.cpu, features=target.features, opt=3 if target.optimized else 0, **more
     )
 
 
@@ -196,8 +198,8 @@ ADDRESSED = "opwright.addressed"
 """Named metadata of modules whose inner loops compute no addresses but a base and an index, and nothing twice."""
 
 
-def optimised(text: str, machine: llvm.TargetMachine, short: bool = False) -> llvm.ModuleRef:
-    """Return a parsed module, optimized for a machine. Raises RuntimeError for text that LLVM rejects.
+def optimised(text: str, target: Target, machine: llvm.TargetMachine, short: bool = False) -> llvm.ModuleRef:
+    """Return a parsed module, optimized for the machine of a target. Raises RuntimeError for text that LLVM rejects.
 
     short: whether half of the passes suffice on x86-64, which take half of the time; LLVM then hoists nothing out of
     loops
@@ -212,13 +214,15 @@ def optimised(text: str, machine: llvm.TargetMachine, short: bool = False) -> ll
     options.loop_unrolling = False  # and unrolled by hand: more would spill tiles of registers
     options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
-    if not parsed.triple.startswith("x86_64"):  # kernels of AArch64 need its VectorCombine
+    if target.optimized and not target.triple.startswith("x86_64"):  # kernels of AArch64 need its VectorCombine
         builder.getModulePassManager().run(parsed, builder)
     else:  # the rest of that pipeline takes as long again, for code that is no quicker
         inlining = llvm.create_new_module_pass_manager()
         inlining.add_always_inliner_pass()
         inlining.add_global_dead_code_eliminate_pass()
         inlining.run(parsed, builder)
+        if not target.optimized:
+            return parsed
         passes = _short_passes(_is_addressed(text)) if short else builder.getFunctionPassManager()
         for function in parsed.functions:
             if not function.is_declaration:
@@ -392,7 +396,13 @@ def host() -> Target:
     planned_for = _planned_for.get()
     if planned_for is not None:
         return planned_for
-    return processor() if flags.target == "host" else _restricted(flags.target)
+    target = processor() if flags.target == "host" else _restricted(flags.target)
+    return target if flags.optimize else _unoptimized(target)
+
+
+@functools.cache
+def _unoptimized(target: Target) -> Target:
+    return target._replace(optimized=False)
 
 
 @functools.cache

@@ -42,6 +42,7 @@ deterministic: bool
 cuda_deterministic: bool
 fast_math: bool
 tune: bool
+optimize: bool
 num_threads: int
 jit: bool
 hot_calls: int
@@ -202,6 +203,12 @@ FLAGS: dict[str, Flag] = {
         Flag("deterministic", SWITCH, False, "Give the same bits on every run, where that costs speed."),
         Flag("cuda_deterministic", SWITCH, False, "Run no kernel whose bits may differ from run to run, at any place."),
         Flag("fast_math", SWITCH, False, "Let kernels of the kernel language round differently, where that is faster."),
+        Flag(
+            "optimize",
+            SWITCH,
+            True,
+            "Let LLVM optimize machine code of this process; off: it compiles in a third of the time, and runs slower.",
+        ),
         Flag("tune", SWITCH, False, "Time competing ways to compute on the shapes at hand, once; take the fastest."),
         Flag(
             "num_threads",

@@ -246,13 +246,13 @@ def test_one_scale_for_all_channels_where_asked(kind: str) -> None:
     for flag in (every, f"{every}_quantization_for_dense_layers"):
         content = convert(dense, SHAPE, kind=kind, **{flag: True})
         assert not scales_of(content) - {0, 1}
-        x = RANDOM.uniform(-1, 1, SHAPE).astype(np.float32)
+        x = np.random.default_rng(1).uniform(-1, 1, SHAPE).astype(np.float32)
         expected = np.maximum(x @ WEIGHTS + 0.5, 0)
         assert np.abs(run(litert(content), [x])[0] - expected).max() < 0.05 * expected.max()
 
 
 def test_only_dense_layers_lose_their_scales() -> None:
-    filter = RANDOM.randn(3, 3, 4, 32).astype(np.float32)
+    filter = np.random.default_rng(2).standard_normal((3, 3, 4, 32), np.float32)
     content = convert(
         lambda x: ow.nn.conv2d(x, filter, 1, "SAME"),
         (1, 8, 8, 4),
@@ -285,7 +285,7 @@ def test_integers_alone_or_an_error_with_operators_lines_and_ways_out() -> None:
 
 
 def test_versions_and_run_time_are_stamped_for_the_quantised_operators() -> None:
-    filter = RANDOM.randn(3, 3, 4, 8).astype(np.float32)
+    filter = np.random.default_rng(3).standard_normal((3, 3, 4, 8), np.float32)
     for kind, expected in (("float", 1), ("int8", 3), ("int16x8", 8)):
         settings = {} if kind != "float" else {"representative_dataset": None}
         content = convert(lambda x: ow.nn.conv2d(x, filter, 1, "SAME"), (1, 8, 8, 4), kind=kind, **settings)

@@ -37,7 +37,7 @@ def _object_code(text: str, target: Target) -> bytes:
     machine = target.machine(jit=not runs_images())
     if "kernel" in flags.show:
         print(text, file=sys.stderr)
-    parsed = optimised(text, machine, needs_short_passes(text))
+    parsed = optimised(text, target, machine, needs_short_passes(text))
     if "llvm" in flags.show:
         print(parsed, file=sys.stderr)
     with code_generation(target, text):

@@ -366,6 +366,8 @@ def _digest(target: Target, *parts: str) -> str:
 
 def _target_digest(target: Target, *parts: str) -> str:
     words = (str(FORMAT), target.triple, target.cpu, target.features, str(target.vector_bytes), *parts)
+    if not target.optimized:
+        words += ("unoptimized",)
     return files.digest("\0".join(words).encode())
 
 
