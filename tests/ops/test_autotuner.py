@@ -214,7 +214,7 @@ def test_algorithms_are_measured_too_and_give_what_they_gave() -> None:
         got = ow.math.top_k(x, 3)
         result = ow.ops.explain("TopK", [x, np.int32(3)])
     np.testing.assert_array_equal(want.indices.numpy(), got.indices.numpy())
-    assert result.algorithm.startswith("select: measured")
+    assert ": measured" in result.algorithm  # whichever is faster
     assert any(key.startswith("TopK#algorithms") for key in choices())
 
 
