@@ -30,7 +30,7 @@ def restart(module: ModuleType, stream: int) -> None:
 
 @functools.cache
 def helpers_generators() -> tuple[np.random.Generator, ...]:
-    """Return the generators of modules beside the tests, as they are once all tests are collected."""
+    """Return the generators of other modules in the folder of tests, as they are once all tests are collected."""
     helpers = [
         module
         for module in list(sys.modules.values())

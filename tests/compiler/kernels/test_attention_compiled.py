@@ -39,7 +39,7 @@ UNIT = 2.0**-24
 
 
 def growth(terms):
-    """Relative error of a sum of so many rounded terms: 4 sqrt(n) units, which one sum in thousands exceeds (Higham and
+    """Relative error of a sum of rounded terms: 4 sqrt(n) units, which one sum in thousands exceeds (Higham and
     Mary, "A new approach to probabilistic rounding error analysis", 2019)."""
     return 4 * np.sqrt(terms) * UNIT
 

@@ -23,7 +23,7 @@ OWN_OBJECTS = 200_000  # bytes of an interpreter of one operator: nodes, tensors
 
 class Program(NamedTuple):
     """call: fn(x); shape: of x; whole: bytes of the largest array that a kernel in one piece would make; bound: of its
-    parts. Products have a panel of rows as floats, of twice SCRATCH, beside the parts."""
+    parts. Products have a panel of rows as floats, of twice SCRATCH, next to the parts."""
 
     call: Callable[[Any], Any]
     shape: tuple[int, ...]
