@@ -140,6 +140,20 @@ def test_into_a_slice_and_out_of_one():
     np.testing.assert_array_equal(run(out, {whole: y}), y[:, 7:17].T)
 
 
+@pytest.mark.parametrize("rows", [5, 9, 77, 1017])
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.float32, np.float64])
+def test_transposition_into_lines_of_one_set_of_the_cache(dtype, rows):
+    """With a multiple of 4 KB from column to column; what lies next to the slice stays."""
+    x = drawn((rows, 21), dtype)
+    operand = buffer(x)
+    whole = Buffer("whole", operand.dtype, (21, 4096))
+    part = Buffer("part", operand.dtype, (21, rows), parent=whole, start=7)
+    form = Move(part, (operand,), (IndexMap((0, 0), (21, rows), 0, (1, 21)),))
+    result = run(form, {operand: x})
+    np.testing.assert_array_equal(result[:, 7 : 7 + rows], x.T)
+    assert len(np.unique(result[:, :7])) == len(np.unique(result[:, 7 + rows :])) == 1
+
+
 @pytest.mark.parametrize(
     "box",
     [IndexMap((0, 0), (3, 4), 1, (4, 1)), IndexMap((0, 0), (3, 4), 0, (-4, 1)), IndexMap((1, 0), (3, 4), 0, (4, 1))],
@@ -163,8 +177,9 @@ def test_boxes_outside_are_refused(box):
     (move_interleaved, {"size": 1, "count": 4, "apart": False, "outer": 0}),
     (join_pairs, {"size": 4}),
     (take_every_second, {"size": 8, "outer": 1}),
-    (move_transposed, {"size": 1, "tile": 16, "outer": 1}),
-    (move_transposed, {"size": 8, "tile": 2, "outer": 0}),
+    (move_transposed, {"size": 1, "tile": 16, "across": 16, "parts": 1, "outer": 1}),
+    (move_transposed, {"size": 4, "tile": 8, "across": 4, "parts": 2, "outer": 1}),
+    (move_transposed, {"size": 8, "tile": 2, "across": 2, "parts": 1, "outer": 0}),
 )
 def test_compiles_for_every_target(family, constants, names):
     compiles_for(names, family, **constants)

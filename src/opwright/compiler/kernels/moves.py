@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 LONG = 1024  # bytes of a run from which memcpy is faster than a loop over vectors
 BLOCK = 32768  # bytes of one long run per work item
+PAGE = 4096  # bytes between lines of one set of an L1 cache, 64 sets of 64 bytes
 TILES = 64  # bytes along the input's contiguous axis per work item of a transposition
 
 
@@ -139,29 +140,44 @@ def move_transposed(
     *,
     size: int,
     tile: int,
+    across: int,
+    parts: int,
     outer: int,
 ) -> None:
     """Transpose matrices of rows x columns. A work item is a block of columns.
 
-    Tiles of tile x tile elements are transposed in registers; the last tile of a row or column overlaps the one before.
-    rows and columns are at least `tile`. row_in, column_out: in bytes.
+    Tiles of tile x across elements are transposed in registers; the last tile of a row or column overlaps the one
+    before. rows are at least `tile`, columns `across`. row_in, column_out: in bytes. parts: tiles of rows that are
+    transposed one after the other before the next columns.
     """
     unit = UNITS[size]
-    wide = max(TILES // size, tile)
+    wide = max(TILES // size, across)
     for item in work.items():
         source, target = box_offsets(item // blocks, table, outer)
         block = item % blocks
         first = block * wide
-        last = kl.select(block == blocks - 1, columns, first + wide) - tile
-        for line in range(0, rows, tile):
-            row = kl.minimum(line, rows - tile)
-            for j in range(first, last + tile, tile):
+        last = kl.select(block == blocks - 1, columns, first + wide) - across
+        for line in range(0, rows, parts * tile):
+            row = kl.minimum(line, rows - tile)  # the only one if parts is 1
+            for j in range(first, last + across, across):
                 column = kl.minimum(j, last)
-                a = (x + (source + row * row_in + column * size)).cast(unit)
-                b = (y + (target + column * column_out + row * size)).cast(unit)
-                vectors = transposed([(a.cast(u8) + i * row_in).cast(unit).load(0, tile) for i in range(tile)])
-                for i in range(tile):
-                    (b.cast(u8) + i * column_out).cast(unit).store(vectors[i])
+                a, b = x + (source + column * size), y + (target + column * column_out)
+                if parts == 1:
+                    _transpose_tile(a + row * row_in, b + row * size, row_in, column_out, unit, tile, across)
+                    continue
+                for part in range(line, kl.minimum(line + parts * tile, rows), tile):
+                    at = kl.minimum(part, rows - tile)
+                    _transpose_tile(a + at * row_in, b + at * size, row_in, column_out, unit, tile, across)
+
+
+def _transpose_tile(
+    a: Pointer, b: Pointer, row_in: Value, column_out: Value, unit: DType, tile: int, across: int
+) -> None:
+    """Transpose `tile` rows at a of `across` elements each, to columns at b."""
+    lines = [(a + i * row_in).cast(unit).load(0, across) for i in range(tile)]
+    vectors = transposed(lines) if tile == across else transposed_by_halves(lines)
+    for i in range(across):
+        (b + i * column_out).cast(unit).store(vectors[i])
 
 
 def transposed(vectors: list[Value]) -> list[Value]:
@@ -173,6 +189,20 @@ def transposed(vectors: list[Value]) -> list[Value]:
         orders = [[start + i // 2 + n * (i % 2) for i in range(n)] for start in (0, half)]
         vectors = [kl.shuffle(a, b, order) for a, b in pairs for order in orders]
     return vectors
+
+
+def transposed_by_halves(vectors: list[Value]) -> list[Value]:
+    """Transpose twice as many vectors as they have lanes.
+
+    Two are joined as they are loaded, so that lanes are exchanged within halves of a register only.
+    """
+    n = len(vectors) // 2
+    joined = [kl.shuffle(a, b, list(range(2 * n))) for a, b in zip(vectors[:n], vectors[n:])]
+    half = n // 2
+    for _ in range(n.bit_length() - 1):
+        orders = [[start + i // 2 + 2 * n * (i % 2) + part for part in (0, n) for i in range(n)] for start in (0, half)]
+        joined = [kl.shuffle(a, b, order) for a, b in zip(joined[:half], joined[half:]) for order in orders]
+    return joined
 
 
 @selector(Move)
@@ -294,7 +324,9 @@ def _choose(axes: list[Axis], size: int, source: Any, target: Any, build: Builde
         if inner.target == size and across is not None and size in UNITS:
             tile = _tile(min(across.extent, inner.extent), size)
             if tile:
-                _transpose(axes, across, inner, size, tile, source, target, build)
+                by_halves = (size, host().vector_bytes) == (4, 32) and inner.extent >= 8 and inner.source % PAGE
+                sides = (8, 4) if by_halves else (tile, tile)
+                _transpose(axes, across, inner, size, sides, source, target, build)
                 return
         _elements(axes, size, source, target, build)
         return
@@ -329,14 +361,27 @@ def _tile(extent: int, size: int) -> int:
 
 
 def _transpose(
-    axes: list[Axis], across: Axis, inner: Axis, size: int, tile: int, source: Any, target: Any, build: Builder
+    axes: list[Axis],
+    across: Axis,
+    inner: Axis,
+    size: int,
+    sides: tuple[int, int],
+    source: Any,
+    target: Any,
+    build: Builder,
 ) -> None:
+    """Build a step that transposes two axes. sides: of a tile along the inner axis and across."""
+    tile, narrow = sides
     outer = [a for a in axes if a is not across and a is not inner]
-    wide = max(TILES // size, tile)
+    wide = max(TILES // size, narrow)
+    # Lines a multiple of 4 KB apart fall into one set of the L1 cache: those of the output are written as a whole
+    one_set = across.target % PAGE == 0 and inner.source % PAGE != 0
+    parts = max(TILES // (size * tile), 1) if one_set else 1
     blocks = max(1, across.extent // wide)
     items = math.prod(a.extent for a in outer) * blocks
-    words = [source, target, table_of(outer, build), across.extent, inner.extent, inner.source, across.target, blocks]
-    code = move_transposed.code(size=size, tile=tile, outer=len(outer))
+    words = [source, target, table_of(outer, build), across.extent, inner.extent, inner.source, across.target]
+    words.append(blocks)
+    code = move_transposed.code(size=size, tile=tile, across=narrow, parts=parts, outer=len(outer))
     build.step(code, words, items, chunk=grain(wide * inner.extent * size, items))
 
 
