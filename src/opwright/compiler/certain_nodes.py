@@ -68,6 +68,12 @@ class CertainNodes:
         handle, value = node.operands
         return value.shape.is_fully_defined() and self._read.get(handle) == _shape(value)
 
+    def _adds_in_its_shape(self, node: Node) -> bool:
+        """Return whether a sum in place is of numbers of a variable's type."""
+        return next(v for v in node.operands if not v.dtype.is_handle).dtype.np.kind in "fiu" and (
+            self._assigns_its_shape(node)
+        )
+
     def _merges_checked_rows(self, node: Node) -> bool:
         """Return whether rows are merged by indices that were looked up in a table of that height."""
         values, indices, dense_shape = node.inputs
@@ -116,6 +122,7 @@ class CertainNodes:
 
 
 _RULES: dict[str, Any] = {
+    **dict.fromkeys(("AssignAddVariable", "AssignSubVariable"), CertainNodes._adds_in_its_shape),
     "AssignVariable": CertainNodes._assigns_its_shape,
     "MergeRows": CertainNodes._merges_checked_rows,
     "UpdateRows": CertainNodes._updates_checked_rows,

@@ -11,7 +11,6 @@ each read and write of the variable writes; every other effect writes the state 
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
@@ -29,14 +28,15 @@ from .loops.buffers import Buffer
 from .loops.fusion import fused
 from .loops.graph import LoopGraph
 from .loops.ops import LoopOp, Update, View
-from .loops.planner import plan_of
-from .loops.update_order import numbers_first
+from .loops.planner import WITHOUT_GUARDS, plan_of
+from .loops.update_order import GuardBehindUpdate, numbers_first
 from .lowering.context import Buffers, LoweringContext, NoLowering
 from .lowering.control_flow import lower_node
 from .lowering.nodes import GraphNode, catalogue_operand
 from .lowering.registry import lower
 from .lowering.scalar_loops import loop_of
 from .lowering.updates import HandleMemory
+from .region_sequences import RegionSequence, in_sequence
 from .regions import (
     KEY,
     ROWS,
@@ -235,7 +235,7 @@ class Partitioner:
             self._leave_tables_apart(grouped)
             left = self.updates.keys() & {e for e in grouped if isinstance(e, Node)}
             self.alone |= {node for node in left if node.op.name != ROWS}  # those are calls of their own
-        planned = [e if isinstance(e, Node) else self._planned_region(e) for e in grouped]
+        planned = [e if isinstance(e, Node) else self._planned_region(e) for e in self._in_sequence(grouped)]
         self.within = {n for e in planned if isinstance(e, CompiledRegion) for n in e.nodes}
         return planned
 
@@ -295,8 +295,24 @@ class Partitioner:
         """Return the region of these nodes, without a plan."""
         return self.operands.region(self.graph.name, nodes, None, 0)
 
-    def _planned_region(self, entry: CompiledRegion | UpdatingRegion) -> CompiledRegion:
-        """Return a region with its plan: the operations that compute, as fused without updates, then the updates."""
+    def _in_sequence(self, grouped: Sequence[CompiledRegion | Node | UpdatingRegion]) -> list[Any]:
+        """Return a schedule with regions behind updates joined with these, as regions with their plans."""
+        if not any(isinstance(e, UpdatingRegion) for e in grouped):
+            return list(grouped)
+        joined = in_sequence(grouped, self._access, self.certain, self.operands.outputs, self._is_unguarded)
+        try:
+            return [self._planned_region(e) if isinstance(e, RegionSequence) else e for e in joined]
+        except GuardBehindUpdate:
+            return list(grouped)
+
+    def _is_unguarded(self, region: CompiledRegion) -> bool:
+        return all(isinstance(op, WITHOUT_GUARDS) for node in region.nodes for op in self.ops[node])
+
+    def _planned_region(self, entry: CompiledRegion | UpdatingRegion | RegionSequence) -> CompiledRegion:
+        """Return a region with its plan: the operations that compute, as fused without updates, then the updates; then
+        the same of the regions behind it."""
+        if isinstance(entry, CompiledRegion) and entry.plan is not None:
+            return entry
         region = entry if isinstance(entry, CompiledRegion) else self._named(entry.nodes)
         memory = {v: Buffer(v.name, s.dtype, shape_of(s)) for v, s in region.variables.items()}
         memory |= {v: b for v, (b, _) in self.buffers.state.items() if isinstance(v, Value) and v in memory}
@@ -304,17 +320,36 @@ class Partitioner:
         def buffer_of(value: Value) -> Buffer:
             return memory[value] if value.dtype.is_handle else self.buffers.of(value).buffer
 
-        reads, computed, updates = self._parts(entry, buffer_of)
         inputs, outputs = (tuple(map(buffer_of, values)) for values in (region.inputs, region.outputs))
-        results = tuple(dict.fromkeys([*outputs, *_operands(updates, [*reads, *computed])]))
-        ops = tuple(_needed([*reads, *computed], results))
-        graph, parts_of = fused(LoopGraph(self.graph.name, inputs, results, ops))
-        if updates:
-            graph = dataclasses.replace(graph, outputs=outputs, ops=(*numbers_first(graph), *updates))
+        parts = entry.parts if isinstance(entry, RegionSequence) else (entry,)
+        graph, parts_of = self._fused([self._parts(part, buffer_of) for part in parts], inputs, outputs)
         plan = plan_of(graph, parts_of=parts_of)
         if "plan" in flags.show:
             print(plan, file=sys.stderr)
         return region._replace(plan=plan, work=sum(map(_elements, plan.ops)))
+
+    def _fused(
+        self,
+        parts: Sequence[tuple[list[LoopOp], list[LoopOp], list[Update]]],
+        inputs: tuple[Buffer, ...],
+        outputs: tuple[Buffer, ...],
+    ) -> tuple[LoopGraph, Callable[[LoopOp], Sequence[LoopOp] | None]]:
+        """Return the loop graph of the reads, the computing operations and the updates of consecutive regions, each
+        fused by itself, and the parts of its fused operations."""
+        ops: list[LoopOp] = []
+        parts_of: list[Callable[[LoopOp], Sequence[LoopOp] | None]] = []
+        available = inputs
+        for number, (reads, computed, updates) in enumerate(parts):
+            own = [*reads, *computed]
+            later = [op for part in parts[number + 1 :] for kind in part for op in kind]
+            results = tuple(dict.fromkeys([*_among(outputs, own), *_operands([*updates, *later], own)]))
+            graph, of_fused = fused(LoopGraph(self.graph.name, available, results, tuple(_needed(own, results))))
+            ops += numbers_first(graph) if updates and not number else graph.ops
+            ops += updates
+            parts_of.append(of_fused)
+            available = (*available, *results)
+        whole = LoopGraph(self.graph.name, inputs, outputs, tuple(ops))
+        return whole, lambda op: next((p for of in parts_of if (p := of(op)) is not None), None)
 
     def _parts(
         self, entry: CompiledRegion | UpdatingRegion, buffer_of: Callable[[Value], Buffer]
@@ -345,10 +380,15 @@ def _written_together(nodes: Sequence[Node]) -> bool:
     )
 
 
-def _operands(updates: Sequence[Update], ops: Sequence[LoopOp]) -> list[Buffer]:
-    """Return the buffers that updates read and one of the operations computes."""
+def _operands(readers: Sequence[LoopOp], ops: Sequence[LoopOp]) -> list[Buffer]:
+    """Return the buffers that operations read and one of the others computes."""
+    return _among([b for op in readers for b in op.inputs], ops)
+
+
+def _among(buffers: Iterable[Buffer], ops: Sequence[LoopOp]) -> list[Buffer]:
+    """Return the buffers that one of the operations computes."""
     computed = {id(op.output) for op in ops}
-    return [b for op in updates for b in op.inputs if id(b) in computed]
+    return [b for b in buffers if id(b) in computed]
 
 
 def _elements(op: LoopOp) -> int:

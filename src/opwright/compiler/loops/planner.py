@@ -48,7 +48,7 @@ from .ops import (
 )
 from .plan_builder import Builder, Share
 from .plans import Address, ArenaOffset, KernelStep, LoopPlan, PackedConstant, PlanLayout, Word
-from .update_order import unguarded_from, update_order
+from .update_order import GuardBehindUpdate, stops, unguarded_from, update_order
 
 
 def copies(
@@ -282,7 +282,8 @@ def plan_of(graph: LoopGraph, parts_of: Callable[[LoopOp], Sequence[LoopOp] | No
     """Return the plan of a loop graph; `LoopPlan.pack` packs its constants later.
 
     parts_of: returns the parts of a fused operation, which are executed if no kernel implements it.
-    raises NoKernel with all operations without a kernel
+    raises NoKernel with all operations without a kernel, GuardBehindUpdate if one that is no update may stop the plan
+    behind an update
     """
     planning = _Planning(graph, parts_of)
     planning.plan(graph.ops)
@@ -360,10 +361,14 @@ class _Planning:
         self.plan(copies(stores, self.ops, spans, self.builder.shares, self.memory, first))
 
     def place_updates(self) -> None:
-        """Move the updates, which are the last operations, to the first positions where they may run."""
+        """Move the updates, and the operations behind the first of them, to the first positions where they may run.
+        Raises GuardBehindUpdate."""
         first = next((i for i, op in enumerate(self.ops) if isinstance(op, Update)), len(self.ops))
         if first == len(self.ops):
             return
+        behind = [s for s in self.builder.steps if s.position >= first and not isinstance(self.ops[s.position], Update)]
+        if any(map(stops, behind)):
+            raise GuardBehindUpdate
         before = [step for step in self.builder.steps if step.position < first]
         last_access = {key: last for key, (_, last) in self.memory.touched(self.ops[:first], before).items()}
         earliest = max(unguarded_from(before), self._after_blocks)

@@ -1,12 +1,13 @@
 """The places of updates of variables among the other operations of a plan.
 
-Lives here: `update_order`; `numbers_first`, the order of what updates need but gradients.
+Lives here: `update_order`; `GuardBehindUpdate`; `numbers_first`, the order of what updates need but gradients.
 Not here: which updates a plan contains (../update_regions.py), the memory that their gradients leave to others
 (planner.py).
 
 A variable is written in place, and the caller of a plan that stopped repeats the run by other means: so an update runs
 after the last step that may stop the plan. It also runs after all operations that read the old value, and as soon as
-its operands are complete, so that the memory of a gradient is free for the next ones.
+its operands are complete, so that the memory of a gradient is free for the next ones. Operations that read what an
+update has written follow it in the same way, if they cannot stop the plan.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ from .expressions import Expr
 from .graph import LoopGraph
 from .ops import LoopOp, Update
 from .plans import KernelStep
+
+
+class GuardBehindUpdate(Exception):
+    """An operation behind an update may stop the plan."""
 
 
 def stops(step: KernelStep) -> bool:
@@ -62,17 +67,19 @@ def update_order(
 ) -> list[int]:
     """Return the order in which operations run, as a list of their positions.
 
-    ops: updates from position `first` on, none before; earliest: position of the first operation that an update may
-    precede; last_access: by memory, the position of the last operation before `first` that accesses it; root: returns
-    the memory of a buffer
+    ops: updates, and operations behind them, from position `first` on, no update before; earliest: position of the
+    first operation that one of these may precede; last_access: by memory, the position of the last operation before
+    `first` that accesses it; root: returns the memory of a buffer
     """
     keys: list[tuple[int, int]] = [(position, 1) for position in range(first)]
     written: dict[int, int] = {}
     read: dict[int, int] = {}
     for op in ops[first:]:
-        assert isinstance(op, Update)
-        targets = {root(b) for b in op.targets}
-        operands = {root(b) for b in op.inputs if b not in op.targets}
+        written_by = op.targets if isinstance(op, Update) else (op.output,)
+        operands = {root(b) for b in op.inputs if b not in written_by}
+        targets = {root(b) for b in written_by}
+        if not isinstance(op, Update):
+            targets -= operands  # of a view, which writes nothing
         place = max(
             earliest,
             *(last_access.get(b, -1) + 1 for b in targets | operands),
