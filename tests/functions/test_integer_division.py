@@ -35,7 +35,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[[int, int], int]]] = {
 
 
 def operands(dtype: str) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of all special numbers, and any; no divisor is 0."""
+    """Pairs of all special numbers, and any, also of numbers next to multiples; no divisor is 0."""
     ends = np.iinfo(dtype)
     usual = (-8, -7, -2, -1, 0, 1, 2, 3, 7, 8)
     special = [v for v in (ends.min, ends.min + 1, *usual, ends.max // 2, ends.max - 1, ends.max) if v >= ends.min]
@@ -44,7 +44,12 @@ def operands(dtype: str) -> tuple[np.ndarray, np.ndarray]:
     x, y = (np.array([p[i] for p in pairs], dtype) for i in (0, 1))
     any_x, any_y = (rng.integers(ends.min, ends.max, 200, dtype=dtype, endpoint=True) for _ in range(2))
     few = rng.integers(1, 100, 200).astype(dtype)
-    return np.concatenate([x, any_x, any_x]), np.concatenate([y, np.where(any_y == 0, 1, any_y).astype(dtype), few])
+    any_y = np.where(any_y == 0, 1, any_y).astype(dtype)
+    near = [
+        min(max(int(a) // int(b) * int(b) + int(d), ends.min), ends.max)
+        for a, b, d in zip(any_x, few, rng.integers(-1, 2, 200))
+    ]
+    return np.concatenate([x, any_x, any_x, np.array(near, dtype)]), np.concatenate([y, any_y, few, few])
 
 
 def in_kernel(function: Callable[..., Any], x: np.ndarray, y: np.ndarray) -> np.ndarray:

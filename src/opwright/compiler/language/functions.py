@@ -61,12 +61,15 @@ def abs(x: Value) -> Value:
 def truncated_quotient(a: Any, c: Any) -> Value:
     """Return the quotient of integers, rounded toward zero. c must not be 0, nor -1 if a is the smallest integer.
 
-    Vectors are divided in float64, which represents 32-bit integers exactly: processors divide only vectors of floats.
+    Vectors are divided in a float with at least half as many bits again: processors divide only vectors of floats. A
+    quotient that is no integer is then farther from one than it is rounded.
     """
     a, c = alike(a, c)
     if a.count and a.dtype.size <= 4:
-        exact: Value = a.to(dtypes.float64) / c.to(dtypes.float64)
-        return exact.to(dtypes.int64).to(a.dtype)
+        wide = dtypes.float64 if a.dtype.size == 4 else dtypes.float32
+        exact: Value = a.to(wide) / c.to(wide)
+        # int64, which AVX2 converts one by one, for uint32 alone
+        return exact.to(dtypes.int64 if a.dtype is dtypes.uint32 else dtypes.int32).to(a.dtype)
     b = current().builder
     return Value((b.udiv if a.dtype.is_unsigned else b.sdiv)(a.x, c.x), a.dtype)
 
