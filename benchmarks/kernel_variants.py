@@ -17,14 +17,18 @@ from typing import Any
 from opwright.compiler.kernels.convolution_int8 import convolution_int8
 from opwright.compiler.kernels.depthwise import depthwise_f32
 from opwright.compiler.kernels.depthwise_int8 import depthwise_int8
+from opwright.compiler.kernels.epilogue import Epilogue
 from opwright.compiler.kernels.gemm_f32 import gemm
 from opwright.compiler.kernels.gemm_int8 import gemm_int8
+from opwright.compiler.kernels.gemv_f32 import gemv
 from opwright.compiler.kernels.grouped_convolution_f32 import convolution_grouped, group_tile
 from opwright.compiler.kernels.tiling import row_tiles
 from opwright.compiler.kernels.weight_packing_f32 import pack, panels_of
 from opwright.compiler.kernels.weight_packing_int8 import pack_int8
 from opwright.compiler.language.compilation import KernelFamily
+from opwright.compiler.loops.expressions import arg
 from opwright.compiler.target import host
+from opwright.core.dtypes import float32
 
 Constants = dict[str, Any]
 WIDTHS = (48, 56, 64, 80, 96, 112, 120, 128, 160)
@@ -106,9 +110,19 @@ PRODUCTS = (gemm, gemm_int8)
 EPILOGUE = ("epilogue", "more")
 
 
+def last_layers() -> Iterator[Constants]:
+    """Yield the products of one row without an epilogue: converters differ in where they add a last layer's bias."""
+    plain = Epilogue(arg(0, float32), (), (), finite=True, small=True)
+    for dtype in dict.fromkeys(constants["dtype"] for constants in gemv.compiled_constants()):
+        yield {"more": 0, "dtype": dtype, "epilogue": plain}
+
+
 def compile_variants() -> int:
     """Compile further kernels of the families; return their number."""
     count = 0
+    for constants in last_layers():
+        gemv.code(**constants)
+        count += 1
     for family, others in FAMILIES:
         present = family.compiled_constants()
         if family in PRODUCTS:  # those of one row are of vectors, whose epilogues images do not have

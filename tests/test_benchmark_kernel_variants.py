@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
-from benchmarks.kernel_variants import FAMILIES, variants
+from benchmarks.kernel_variants import FAMILIES, last_layers, variants
 
+import opwright as ow
+from opwright.compiler.kernels.gemv_f32 import gemv
 from opwright.compiler.kernels.tiling import has_two_heights, row_tiles
 from opwright.compiler.kernels.weight_packing_f32 import panels_of
 from opwright.compiler.target import host
@@ -39,3 +42,14 @@ def test_every_geometry_has_every_epilogue() -> None:
     present = [{"size": 3, "epilogue": "a", "more": 0}, {"size": 5, "epilogue": "b", "more": 1}]
     expected = [{"size": 3, "epilogue": "b", "more": 1}, {"size": 5, "epilogue": "a", "more": 0}]
     assert variants(present, OTHERS["depthwise_f32"]) == expected
+
+
+def test_a_last_layer_without_a_bias_is_among_the_variants() -> None:
+    weights = np.ones((64, 1000), np.float32)
+
+    @ow.function(jit_compile=True)
+    def last(x: ow.Tensor) -> ow.Tensor:
+        return ow.matmul(x, weights)
+
+    np.testing.assert_array_equal(last(ow.ones([1, 64])), np.full((1, 1000), 64, np.float32))
+    assert any(constants in gemv.compiled_constants() for constants in last_layers())
