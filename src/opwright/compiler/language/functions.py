@@ -68,8 +68,10 @@ def truncated_quotient(a: Any, c: Any) -> Value:
     if a.count and a.dtype.size <= 4:
         wide = dtypes.float64 if a.dtype.size == 4 else dtypes.float32
         exact: Value = a.to(wide) / c.to(wide)
-        # int64, which AVX2 converts one by one, for uint32 alone
-        return exact.to(dtypes.int64 if a.dtype is dtypes.uint32 else dtypes.int32).to(a.dtype)
+        # int64 is what AVX2 converts one by one: uint32 is shifted to int32
+        if a.dtype is dtypes.uint32:
+            return (trunc(exact) - 2.0**31).to(dtypes.int32).to(a.dtype) ^ 0x80000000
+        return exact.to(dtypes.int32).to(a.dtype)
     b = current().builder
     return Value((b.udiv if a.dtype.is_unsigned else b.sdiv)(a.x, c.x), a.dtype)
 
