@@ -70,6 +70,26 @@ def _t_of(a: float) -> Any:
     return (mp.mpf(a) - CENTRE) / (mp.mpf(a) + CENTRE)
 
 
+BESSEL_LARGE = mp.mpf(10)
+"""From where on Bessel functions are polynomials of 1 / x."""
+
+
+def _scaled_i(order: int) -> Callable[[Any], Any]:
+    def scaled(t: Any) -> Any:
+        x = 1 / max(t, mp.mpf(10) ** -18)
+        return mp.sqrt(x) * mp.exp(-x) * mp.besseli(order, x)
+
+    return scaled
+
+
+def _scaled_k(order: int, spread: int, middle: int) -> Callable[[Any], Any]:
+    def scaled(s: Any) -> Any:
+        x = 16 / max(spread * s + middle, mp.mpf(10) ** -16)
+        return mp.sqrt(x) * mp.exp(x) * mp.besselk(order, x)
+
+    return scaled
+
+
 # name: (function, from, to, number of coefficients, what it is)
 FITS: dict[str, tuple[Callable[[Any], Any], Any, Any, int, str]] = {
     "EXP": (_tail(mp.exp, 1, 1), -mp.log(2) / 2, mp.log(2) / 2, 6, "(exp(r) - 1 - r) / r^2, |r| <= ln 2 / 2"),
@@ -105,6 +125,30 @@ FITS: dict[str, tuple[Callable[[Any], Any], Any, Any, int, str]] = {
         12,
         "erfc(a) exp(a^2) (1 + 2 a) of t = (a - 2) / (a + 2), 1 <= a <= 10.6",
     ),
+    "DOUBLE_EXP": (_tail(mp.exp, 1, 1), -mp.log(2) / 2, mp.log(2) / 2, 11, "as EXP, for float64"),
+    "DOUBLE_LOG": (_tail_of_square(lambda s: 2 * mp.atanh(s), 2), 0, mp.mpf("0.0295"), 8, "as LOG, for float64"),
+    "BESSEL_I0": (_scaled_i(0), 0, 1 / BESSEL_LARGE, 21, "sqrt(x) exp(-x) I_0(x) of t = 1 / x, x >= 10"),
+    "BESSEL_I1": (_scaled_i(1), 0, 1 / BESSEL_LARGE, 21, "sqrt(x) exp(-x) I_1(x) of t = 1 / x, x >= 10"),
+    **{
+        f"BESSEL_K{order}_MIDDLE": (
+            _scaled_k(order, 3, 5),
+            -1,
+            1,
+            18,
+            f"sqrt(x) exp(x) K_{order}(x) of s = (16 / x - 5) / 3, 2 <= x <= 8",
+        )
+        for order in (0, 1)
+    },
+    **{
+        f"BESSEL_K{order}_FAR": (
+            _scaled_k(order, 1, 1),
+            -1,
+            1,
+            16,
+            f"sqrt(x) exp(x) K_{order}(x) of s = 16 / x - 1, x >= 8",
+        )
+        for order in (0, 1)
+    },
     "SINGLE_EXP2": (_tail(lambda r: mp.power(2, r), 1), -mp.mpf(0.5), mp.mpf(0.5), 6, "as EXP2, for float32 alone"),
     "SHORT_EXP2": (_tail(lambda r: mp.power(2, r), 1), -mp.mpf(0.5), mp.mpf(0.5), 5, "as EXP2, for sums of 2^r and 1"),
     "SINGLE_EXP": (

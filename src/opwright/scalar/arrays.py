@@ -97,11 +97,28 @@ _TAIL_BOTTOM = (
 )
 
 
-def _erf_small(x: Array) -> Array:
-    """Compute erf for |x| <= 0.46875."""
+ERF_SMALL, ERFC_MIDDLE = 0.46875, 4.0
+"""Up to which |x| erf, and up to which x > ERF_SMALL the first form of erfc, is computed."""
+ERF_END, ERFC_END = 6.5, 30.0
+"""Where erf is 1, and erfc 0."""
+
+
+def erf_small(x: Any) -> Any:
+    """Compute erf for |x| <= ERF_SMALL."""
     square = x * x
-    result: Array = x * polynomial(square, _ERF_TOP) / polynomial(square, _ERF_BOTTOM)
-    return result
+    return x * polynomial(square, _ERF_TOP) / polynomial(square, _ERF_BOTTOM)
+
+
+def erfc_middle(x: Any) -> Any:
+    """Compute erfc(x) exp(x^2) for ERF_SMALL < x <= ERFC_MIDDLE."""
+    return polynomial(x, _ERFC_TOP) / polynomial(x, _ERFC_BOTTOM)
+
+
+def erfc_far(x: Any) -> Any:
+    """Compute erfc(x) exp(x^2) for x >= ERFC_MIDDLE."""
+    inverse = 1 / (x * x)
+    tail = inverse * polynomial(inverse, _TAIL_TOP) / polynomial(inverse, _TAIL_BOTTOM)
+    return (1 / math.sqrt(math.pi) - tail) / x
 
 
 def _exp_minus_square(x: Array) -> Array:
@@ -112,13 +129,9 @@ def _exp_minus_square(x: Array) -> Array:
 
 
 def _erfc_large(x: Array) -> Array:
-    """Compute erfc for x > 0.46875."""
-    inverse = 1 / (x * x)
-    tail = inverse * polynomial(inverse, _TAIL_TOP) / polynomial(inverse, _TAIL_BOTTOM)
-    tail = (1 / math.sqrt(math.pi) - tail) / x
-    near = np.minimum(x, 4.0)
-    scaled = np.where(x <= 4.0, polynomial(near, _ERFC_TOP) / polynomial(near, _ERFC_BOTTOM), tail)
-    bounded = np.minimum(x, 30.0)  # erfc(27) is below every float64
+    """Compute erfc for x > ERF_SMALL."""
+    bounded = np.minimum(x, ERFC_END)
+    scaled = np.where(x <= ERFC_MIDDLE, erfc_middle(np.minimum(x, ERFC_MIDDLE)), erfc_far(x))
     result: Array = _exp_minus_square(bounded) * scaled
     return result
 
@@ -129,8 +142,8 @@ def wide_erf(x: Array) -> Array:
     return piecewise(
         x,
         [
-            (size <= 0.46875, _erf_small),
-            (size > 0.46875, lambda x: np.copysign(1.0 - _erfc_large(np.minimum(np.abs(x), 6.5)), x)),
+            (size <= ERF_SMALL, erf_small),
+            (size > ERF_SMALL, lambda x: np.copysign(1.0 - _erfc_large(np.minimum(np.abs(x), ERF_END)), x)),
         ],
     )
 
@@ -140,7 +153,7 @@ def wide_erfc(x: Array) -> Array:
     return piecewise(
         x,
         [
-            (np.abs(x) <= 0.46875, lambda x: 1.0 - _erf_small(x)),
+            (np.abs(x) <= ERF_SMALL, lambda x: 1.0 - erf_small(x)),
             (x > 0, _erfc_large),
             (x < 0, lambda x: 2.0 - _erfc_large(-x)),
         ],

@@ -44,7 +44,7 @@ class ScalarFunction(NamedTuple):
     fast: the same, with a relative error of at most `fast_error[0]` for |x| <= 6 and `fast_error[1]` elsewhere;
     FORMULA for the formula; by default `exact`. argument_error: the error that it may have as well, divided by |x|.
     relaxed: the same for kernels under `fast_math`, within `relaxed_ulps`; by default `exact`.
-    libm: the name in the C library, for float64.
+    double: code of float64 (numerics/double.py). libm: the name in the C library, for float64 without such code.
     cost: the approximate number of instructions of the fast code for one vector.
     nan: the NaN policy. calls: the rows that the formula calls by name on the namespace.
     operators: operators of the catalogue that apply this function to their inputs, followed by `attributes`.
@@ -64,6 +64,7 @@ class ScalarFunction(NamedTuple):
     argument_error: float = 0.0
     relaxed: str = ""
     relaxed_ulps: float = 0.0
+    double: str = ""
     libm: str = ""
     is_test: bool = False
     cost: int = 1
@@ -98,9 +99,11 @@ class ScalarFunction(NamedTuple):
     def numerics(self, accuracy: str) -> Callable[..., Any] | None:
         """Return the code of floats in numerics/, `(m, *operands)`; None if it is the formula.
 
-        accuracy: "exact", "fast" or "relaxed"
+        accuracy: "exact", "fast" or "relaxed"; "double" for the code of float64
         """
-        path = {"exact": "", "fast": self.fast, "relaxed": self.relaxed}[accuracy] or self.exact
+        if accuracy == "double" and not self.takes_float64:
+            return _numerics(self.double) if self.double else None
+        path = {"fast": self.fast, "relaxed": self.relaxed}.get(accuracy) or self.exact
         return _numerics(path) if path and path != FORMULA else None
 
     def code(self, m: Namespace[Values], *operands: Any) -> Values:
@@ -391,12 +394,24 @@ ANALYSIS = (
         fast_error=(3e-7, 3e-7),
         relaxed="single.relaxed_exp",
         relaxed_ulps=2.0,
+        double="double.exp",
         libm="exp",
         cost=12,
         operators=("Exp",),
         builtin="EXP",
     ),
-    Row("expm1", 1, "f", None, np.expm1, exact="exponential.expm1", libm="expm1", cost=14, operators=("Expm1",)),
+    Row(
+        "expm1",
+        1,
+        "f",
+        None,
+        np.expm1,
+        exact="exponential.expm1",
+        double="double.expm1",
+        libm="expm1",
+        cost=14,
+        operators=("Expm1",),
+    ),
     Row(
         "log",
         1,
@@ -408,12 +423,24 @@ ANALYSIS = (
         fast_error=(3e-7, 3e-7),
         relaxed="single.relaxed_log",
         relaxed_ulps=2.0,
+        double="double.log",
         libm="log",
         cost=14,
         operators=("Log",),
         builtin="LOG",
     ),
-    Row("log1p", 1, "f", None, np.log1p, exact="exponential.log1p", libm="log1p", cost=16, operators=("Log1p",)),
+    Row(
+        "log1p",
+        1,
+        "f",
+        None,
+        np.log1p,
+        exact="exponential.log1p",
+        double="double.log1p",
+        libm="log1p",
+        cost=16,
+        operators=("Log1p",),
+    ),
     Row(
         "sin",
         1,
@@ -471,6 +498,7 @@ ANALYSIS = (
         fast_error=(3e-7, 3e-7),
         relaxed="single.relaxed_tanh",
         relaxed_ulps=2.0,
+        double="double.tanh",
         libm="tanh",
         cost=14,
         operators=("Tanh",),
@@ -488,6 +516,7 @@ ANALYSIS = (
         exact="exponential.erf",
         fast="single.erf",
         fast_error=(3e-7, 3e-7),
+        double="double.erf",
         libm="erf",
         cost=20,
         operators=("Erf",),
@@ -501,6 +530,7 @@ ANALYSIS = (
         exact="exponential.erfc",
         fast="single.erfc",
         fast_error=(1e-6, 6e-6),
+        double="double.erfc",
         libm="erfc",
         cost=30,
         operators=("Erfc",),

@@ -154,20 +154,22 @@ def _check_function(name: str, dtype: DType) -> None:
     row = FUNCTIONS.get(name)
     if row is None:
         raise NoKernel(f"no operation {name} in kernels")
-    if not row.takes(dtype) or (_calls_libm(row, dtype) and not _has_libm(row)):
+    if not row.takes(dtype) or (_is_wide(row, dtype) and not _has_float64(row)):
         raise NoKernel(f"{name} of {dtype.name}")
 
 
-def _calls_libm(row: ScalarFunction, dtype: DType) -> bool:
-    """Return whether a function is computed by the C library: of float64, if its own code is for float32 only."""
+def _is_wide(row: ScalarFunction, dtype: DType) -> bool:
+    """Return whether a function is of float64, and its fast code for float32 only."""
     return dtype is dtypes.float64 and row.only_float32
 
 
-def _has_libm(row: ScalarFunction) -> bool:
-    """Return whether the C library has a function, or every function in its formula."""
+def _has_float64(row: ScalarFunction) -> bool:
+    """Return whether there is code of float64, or the C library has a function, or all that its formula calls."""
+    if row.double:
+        return True
     if row.libm:
         return address_of(row.libm) is not None
-    return row.formula is not None and all(_has_libm(FUNCTIONS[n]) for n in row.calls if FUNCTIONS[n].only_float32)
+    return row.formula is not None and all(_has_float64(FUNCTIONS[n]) for n in row.calls if FUNCTIONS[n].only_float32)
 
 
 def cost(e: Expr) -> int:
@@ -214,12 +216,12 @@ def exp_nonpositive(x: Value) -> Value:
 
 def _function(row: ScalarFunction, *xs: Value) -> Value:
     """Evaluate a function: for floats its fast code, otherwise its formula. Narrow floats are computed in float32;
-    functions of float64 whose code is for float32 only, by the C library."""
+    functions of float64 whose fast code is for float32 only, by that for float64, or by the C library."""
     dtype = xs[0].dtype  # of a mask: bool
-    if _calls_libm(row, dtype):
+    if _is_wide(row, dtype):
         from ..language.operators import evaluate as by_table  # which needs llvmlite
 
-        return by_table(row, *xs, libm=True)
+        return by_table(row, *xs, accuracy="double", libm=True)
     if dtype in NARROW:
         result = _function(row, *(x.to(dtypes.float32) for x in xs))
         return result if row.is_test else result.to(dtype)

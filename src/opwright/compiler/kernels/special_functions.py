@@ -1,19 +1,22 @@
-"""Special functions of elements: log gamma and its derivatives, the normal quantile, the inverse error function.
+"""Special functions of elements: log gamma and its derivatives, normal quantile, inverse erf, Bessel functions I and K.
 
-Lives here: the selector of SpecialFunction, its family; the pieces of each function joined without branches.
-Not here: the approximations (ops/math/special_arrays.py), functions of the scalar table (expression.py).
+Lives here: the selector of SpecialFunction, its family; the pieces of each function joined.
+Not here: the approximations (ops/math/special_arrays.py, bessel_pieces.py), functions of the scalar table
+(expression.py).
 
 All is computed in float64 and rounded once. Where NumPy computes each piece for the elements that need it, vectors
-compute all of them. Logarithms and sines are the C library's.
+compute all of them, but for reflections, which no vector of positive numbers needs. Sines are the C library's.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ...core.dtypes import DType, float64
+from ...ops.math.bessel_pieces import I_LARGE, K_LARGE, K_MIDDLE, i_large, i_small, k_large, k_middle, k_small
 from ...ops.math.special_arrays import (
     CENTRE,
     FAR,
@@ -29,8 +32,10 @@ from ...ops.math.special_arrays import (
     stirling,
     trigamma_far,
 )
+from ...scalar.numerics import double
 from .. import language as kl
 from ..language import i64, ptr, u8
+from ..language.functions import where_any
 from ..loops.domain_ops import SpecialFunction
 from ..loops.expressions import apply, arg
 from ..target import host
@@ -41,12 +46,17 @@ from .tiling import grain
 if TYPE_CHECKING:
     from ..language import Value, Work
     from ..loops.plan_builder import Builder
+    from ..target import Target
 
-LOG, SIN = (apply(name, arg(0, float64)) for name in ("log", "sin"))
+SIN = apply("sin", arg(0, float64))
 
 
 def _log(x: Value) -> Value:
-    return evaluate(LOG, [x])
+    return kl.apply(double.log, x)
+
+
+def _exp(x: Value) -> Value:
+    return kl.apply(double.exp, x)
 
 
 def _sin_pi(x: Value) -> Value:
@@ -73,9 +83,13 @@ def log_gamma(x: Value) -> Value:
     large = kl.select(a <= 4.0, two, kl.select(a <= 12.0, four, far))
     result = kl.select(is_small, one, kl.select(is_below, two, kl.select(a <= 1.5, one, large)))
     result = result - kl.select(is_below, logarithm, 0.0)
-    sine = kl.abs(_sin_pi(x))
-    reflected = kl.select(sine == 0.0, math.inf, math.log(math.pi) - _log(sine) - result)
-    result = kl.select(is_reflected, reflected, result)
+
+    def reflected() -> Value:
+        sine = kl.abs(_sin_pi(x))
+        mirrored = kl.select(sine == 0.0, math.inf, math.log(math.pi) - _log(sine) - result)
+        return kl.select(is_reflected, mirrored, result)
+
+    result = where_any(is_reflected, reflected, result)
     return kl.select(kl.abs(x) == math.inf, math.inf, result)
 
 
@@ -92,9 +106,13 @@ def digamma(x: Value) -> Value:
         raised = kl.select(is_low, raised + 1.0, raised)
     far = psi_far(raised, _log(raised)) + kl.select(a < 10.0, total, 0.0)
     result = kl.select(a <= 3.0, middle, far)
-    sine = _sin_pi(x)
-    reflected = kl.select(sine == 0.0, math.nan, result - math.pi * _cos_pi(x) / sine)
-    return kl.select(is_reflected, reflected, result)
+
+    def reflected() -> Value:
+        sine = _sin_pi(x)
+        mirrored = kl.select(sine == 0.0, math.nan, result - math.pi * _cos_pi(x) / sine)
+        return kl.select(is_reflected, mirrored, result)
+
+    return where_any(is_reflected, reflected, result)
 
 
 def trigamma(x: Value) -> Value:
@@ -105,10 +123,14 @@ def trigamma(x: Value) -> Value:
     for k in range(12):
         inverse = 1.0 / (a + float(11 - k))
         total = total + inverse * inverse
-    sine = _sin_pi(x)
-    quotient = math.pi / sine
-    reflected = kl.select(sine == 0.0, math.inf, quotient * quotient - total)
-    return kl.select(is_reflected, reflected, total)
+
+    def reflected() -> Value:
+        sine = _sin_pi(x)
+        quotient = math.pi / sine
+        mirrored = kl.select(sine == 0.0, math.inf, quotient * quotient - total)
+        return kl.select(is_reflected, mirrored, total)
+
+    return where_any(is_reflected, reflected, total)
 
 
 def _quantile(from_half: Value, tail: Value) -> Value:
@@ -132,18 +154,66 @@ def inverse_erf(x: Value) -> Value:
     return _quantile(x * 0.5, (1.0 - kl.abs(x)) * 0.5) * math.sqrt(0.5)
 
 
+def _at_least(x: Value, limit: float) -> Value:
+    return kl.select(x > limit, x, limit)
+
+
+def _at_most(x: Value, limit: float) -> Value:
+    return kl.select(x < limit, x, limit)
+
+
+def bessel_i(order: int, scaled: bool, x: Value) -> Value:
+    """Return I_order(x), or exp(-|x|) I_order(x)."""
+    a = kl.abs(x)
+    near, far = _at_most(a, I_LARGE), _at_least(a, I_LARGE)
+    small, large = i_small(order, near), i_large(order, far) / kl.sqrt(far)
+    if scaled:
+        small = small * _exp(0.0 - near)
+    else:
+        half = _exp(far * 0.5)  # in two steps, as exp(|x|) overflows before the product does
+        large = kl.select(a == math.inf, math.inf, large * half * half)
+    result = kl.select(a < I_LARGE, small, kl.select(x != x, x, large))
+    return kl.select(x < 0.0, 0.0 - result, result) if order else result
+
+
+def bessel_k(order: int, scaled: bool, x: Value) -> Value:
+    """Return K_order(x), or exp(x) K_order(x); infinite at 0, NaN below."""
+    near, far = _at_most(x, K_MIDDLE), _at_least(x, K_LARGE)
+    middle = _at_most(_at_least(x, K_MIDDLE), K_LARGE)
+    small = k_small(order, near, _log(near * 0.5))
+    large = kl.select(x < K_LARGE, k_middle(order, middle), k_large(order, far)) / kl.sqrt(_at_least(x, K_MIDDLE))
+    if scaled:
+        small = small * _exp(near)
+    else:
+        large = large * _exp(0.0 - _at_least(x, K_MIDDLE))
+    result = kl.select(x < K_MIDDLE, small, large)
+    return kl.select(x > 0.0, result, kl.select(x == 0.0, math.inf, x * math.nan))
+
+
 FUNCTIONS: dict[str, Callable[[Value], Value]] = {
-    f.__name__: f for f in (log_gamma, digamma, trigamma, normal_quantile, inverse_erf)
+    **{f.__name__: f for f in (log_gamma, digamma, trigamma, normal_quantile, inverse_erf)},
+    **{
+        f"bessel_{letter}{order}{'e' * scaled}": partial(function, order, scaled)
+        for letter, function in (("i", bessel_i), ("k", bessel_k))
+        for order in (0, 1)
+        for scaled in (False, True)
+    },
 }
 COST = 64
 """Bytes of memory traffic that take as long as an element."""
+VECTORS = 2
+"""Vectors of an item: the steps of a polynomial wait for each other, and two polynomials share the time."""
+
+
+def _lanes(target: Target) -> int:
+    return VECTORS * target.lanes(float64.size)
 
 
 @kl.family
 def special(work: Work, x: ptr[u8], y: ptr[u8], n: i64, *, source: DType, kind: str) -> None:
-    """Compute a function of n elements. Items: vectors."""
+    """Compute a function of n elements. Items: elements by `_lanes`."""
     x, y = x.cast(source, source.size), y.cast(source, source.size)
-    lanes = work.target.lanes(float64.size)
+    lanes = _lanes(work.target)
     for item in work.items():
         i = item * lanes
         mask = kl.tail_mask(n - i, lanes)
@@ -152,15 +222,14 @@ def special(work: Work, x: ptr[u8], y: ptr[u8], n: i64, *, source: DType, kind: 
 
 @selector(SpecialFunction)
 def select_special(form: SpecialFunction, build: Builder) -> None:
-    """Select for floats, where the C library has a logarithm and a sine of float64."""
+    """Select for floats, where the C library has a sine of float64."""
     x, y = form.input, form.output
     if x.dtype not in DTYPES or not x.dtype.is_floating or x.dtype is not y.dtype:
         raise NoKernel(f"{form.kind} of {x!r}")
     if x.parent is not None or y.parent is not None:
         raise NoKernel(f"{form.kind} of {x!r}")
-    check(LOG)
     check(SIN)
-    items = -(-x.size // host().lanes(float64.size))
+    items = -(-x.size // _lanes(host()))
     code = special.code(source=x.dtype, kind=form.kind)
     words = [build.pointer(x), build.pointer(y), x.size]
     build.step(code, words, items, chunk=grain(COST * x.size, items))

@@ -45,13 +45,13 @@ def apply(code: Callable[..., Any], *xs: Any) -> Value:
 def evaluate(row: ScalarFunction, *xs: Any, accuracy: str = "exact", libm: bool = False) -> Value:
     """Compute a row of the table on values of one dtype; its last operands may be Python numbers.
 
-    Uses the row's vector code for floats at this accuracy; the C library if `libm` allows it and the code is limited to
-    float32; otherwise, and for integers, the formula. Raises TypeError for floats without code.
+    Uses the row's vector code for floats at this accuracy ("double" for float64); the C library if `libm` allows it and
+    there is no such code; otherwise, and for integers, the formula. Raises TypeError for floats without code.
     """
     like = xs[-1] if row.name == "select" else xs[0]
     dtype = like.dtype
     code = row.numerics(accuracy) if dtype.is_floating else None
-    if code is not None and (dtype is float32 or row.takes_float64):
+    if code is not None and (dtype is float32 or row.takes_float64 or accuracy == "double"):
         return apply(code, *xs)
     if libm and row.libm and dtype is float64:
         return _libm(row, *alike(*xs))

@@ -31,14 +31,15 @@ FAMILIES: dict[str, str] = {
     ),
     "frames": "ExtractImagePatches Frame OverlapAndAdd",
     "functions": (
-        "ABS ADD_N Abs Acos Acosh Add AddN Asin Asinh Atan Atan2 Atanh BITWISE_XOR BiasAdd BitwiseAnd BitwiseOr "
-        "BitwiseXor CEIL COS Ceil Cos Cosh Digamma DivNoNan ELU EXP Elu Equal Erf Erfc Erfinv Exp Expm1 FLOOR Floor "
-        "FloorDiv FloorMod GELU Gelu Greater GreaterEqual HARD_SWISH Invert IsFinite IsInf IsNan LEAKY_RELU LOG "
-        "LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC LeakyRelu LeftShift Less LessEqual Lgamma Log Log1p LogicalAnd "
-        "LogicalNot LogicalOr Mul NEG Ndtri Neg NotEqual PRELU Polygamma Pow RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 "
-        "RIGHT_SHIFT ROUND RSQRT RealDiv Reciprocal Relu Relu6 RightShift Rint Round Rsqrt SIGN SIN SQRT SQUARE "
-        "STABLEHLO_COMPOSITE Selu Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Square SquaredDifference Sub TANH Tan "
-        "Tanh TruncateDiv TruncateMod Xdivy ZEROS_LIKE custom:Atan2 custom:Sign user"
+        "ABS ADD_N Abs Acos Acosh Add AddN Asin Asinh Atan Atan2 Atanh BITWISE_XOR BesselI0 BesselI0e BesselI1 "
+        "BesselI1e BesselK0 BesselK0e BesselK1 BesselK1e BiasAdd BitwiseAnd BitwiseOr BitwiseXor CEIL COS Ceil Cos "
+        "Cosh Digamma DivNoNan ELU EXP Elu Equal Erf Erfc Erfinv Exp Expm1 FLOOR Floor FloorDiv FloorMod GELU Gelu "
+        "Greater GreaterEqual HARD_SWISH Invert IsFinite IsInf IsNan LEAKY_RELU LOG LOGICAL_AND LOGICAL_NOT LOGICAL_OR "
+        "LOGISTIC LeakyRelu LeftShift Less LessEqual Lgamma Log Log1p LogicalAnd LogicalNot LogicalOr Mul NEG Ndtri "
+        "Neg NotEqual PRELU Polygamma Pow RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 RIGHT_SHIFT ROUND RSQRT RealDiv "
+        "Reciprocal Relu Relu6 RightShift Rint Round Rsqrt SIGN SIN SQRT SQUARE STABLEHLO_COMPOSITE Selu Sigmoid Sign "
+        "Sin Sinh Softplus Softsign Sqrt Square SquaredDifference Sub TANH Tan Tanh TruncateDiv TruncateMod Xdivy "
+        "ZEROS_LIKE custom:Atan2 custom:Sign user"
     ),
     "gather_scatter": (
         "DYNAMIC_UPDATE_SLICE EMBEDDING_LOOKUP EMBEDDING_LOOKUP_SPARSE GATHER GATHER_ND Gather GatherNd "

@@ -19,7 +19,7 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -112,12 +112,20 @@ def function(ctx: LoweringContext) -> None:
     map_elements(ctx, y.buffer, [o.buffer for o in operands], expr)
 
 
-SPECIAL: dict[str, Literal["log_gamma", "digamma", "trigamma", "normal_quantile", "inverse_erf"]] = {
+SPECIAL = {
     "Lgamma": "log_gamma",
     "Digamma": "digamma",
     "Polygamma": "trigamma",
     "Ndtri": "normal_quantile",
     "Erfinv": "inverse_erf",
+    "BesselI0": "bessel_i0",
+    "BesselI1": "bessel_i1",
+    "BesselI0e": "bessel_i0e",
+    "BesselI1e": "bessel_i1e",
+    "BesselK0": "bessel_k0",
+    "BesselK1": "bessel_k1",
+    "BesselK0e": "bessel_k0e",
+    "BesselK1e": "bessel_k1e",
 }
 
 

@@ -2,7 +2,7 @@
 
 Lives here: the table of their operators, and the numerics on float64 arrays; float16, bfloat16 and float32 are computed
 in float64 and rounded once.
-Sources: DLMF 10.8 and 10.31 (series), 10.17 and 10.40 (large arguments), 10.32.9 (the integral for K), 10.12.4 (the sum
+Sources: bessel_pieces.py (I and K), DLMF 10.17 (large arguments), 10.12.4 (the sum
 that makes Miller's backward recurrence absolute), 10.23.15 (Neumann's series for Y).
 """
 
@@ -17,6 +17,7 @@ import numpy as np
 from ...core.dtypes import floating
 from .. import array, like_device
 from ..definition import Operator
+from .bessel_pieces import I_LARGE, K_LARGE, K_MIDDLE, i_large, i_small, k_large, k_middle, k_small
 from .complex_numbers import sign
 from .ufunc import Unary, in_float64, ufunc
 
@@ -50,79 +51,42 @@ def _hankel(order: int, x: np.ndarray, terms: int = 26) -> list[np.ndarray]:
 # ---- I and K --------------------------------------------------------------------------------------------------------
 
 
-def _i_series(order: int, x: np.ndarray) -> np.ndarray:
-    quarter, term = x * x / 4, np.where(order, x / 2, 1.0)
-    total = term.copy()
-    for k in range(1, 75):
-        term = term * quarter / (k * (k + order))
-        total += term
-    return total
-
-
 def i_scaled_array(order: int, x: np.ndarray) -> np.ndarray:
     """Compute exp(-|x|) I_order(x)."""
-    a = np.abs(x)
-
-    def large(v: np.ndarray) -> np.ndarray:
-        terms = _hankel(order, v)
-        total = sum(t * (-1) ** k for k, t in reversed(list(enumerate(terms))))
-        return np.where(np.isinf(v), 0.0, total / np.sqrt(2 * np.pi * v))
-
-    result = _piecewise(a, _LARGE, lambda v: np.exp(-v) * _i_series(order, v), large)
+    result = _piecewise(
+        np.abs(x), I_LARGE, lambda v: np.exp(-v) * i_small(order, v), lambda v: i_large(order, v) / np.sqrt(v)
+    )
     return np.where(x < 0, -result, result) if order else result
 
 
 def i_plain_array(order: int, x: np.ndarray) -> np.ndarray:
     """Compute I_order(x)."""
-    a = np.abs(x)
-    with np.errstate(all="ignore"):
-        half = np.exp(a / 2)  # in two steps, as exp(|x|) overflows before the product does
-        large = np.where(np.isinf(a), a, i_scaled_array(order, a) * half * half)
-    result = _piecewise(a, _LARGE, lambda v: _i_series(order, v), lambda v: v)
-    result = np.where(a >= _LARGE, large, result)
+
+    def large(v: np.ndarray) -> np.ndarray:
+        half = np.exp(v * 0.5)  # in two steps, as exp(|x|) overflows before the product does
+        return np.where(np.isinf(v), v, i_large(order, v) / np.sqrt(v) * half * half)
+
+    result = _piecewise(np.abs(x), I_LARGE, lambda v: i_small(order, v), large)
     return np.where(x < 0, -result, result) if order else result
 
 
-def _k_series(order: int, x: np.ndarray) -> np.ndarray:
-    quarter, log = x * x / 4, np.log(x / 2)
-    total, term, harmonic = np.zeros_like(x), np.ones_like(x), 0.0
-    for k in range(30):
-        if k:
-            term = term * quarter / (k * (k + order))
-            harmonic += 1 / k
-        both = 2 * harmonic + 1 / (k + 1) - 2 * np.euler_gamma if order else harmonic - np.euler_gamma
-        total += term * both
-    result: np.ndarray
-    if order:
-        result = 1 / x + log * _i_series(1, x) - x / 4 * total
-    else:
-        result = total - log * _i_series(0, x)
-    return result
-
-
-def k_scaled_array(order: int, x: np.ndarray) -> np.ndarray:
-    """Compute exp(x) K_order(x); infinite at 0, NaN below."""
-
-    def integral(v: np.ndarray) -> np.ndarray:
-        t = like_device.arange(x, 72) / 16.0  # the trapezoidal rule converges geometrically here
-        weights = np.where(t == 0, 0.5, 1.0) / 16 * np.cosh(order * t)
-        result: np.ndarray = np.exp(-v[:, None] * (np.cosh(t) - 1)) @ weights
-        return result
-
-    def large(v: np.ndarray) -> np.ndarray:
-        return np.where(np.isinf(v), 0.0, sum(reversed(_hankel(order, v))) * np.sqrt(np.pi / (2 * v)))
+def _k_array(order: int, x: np.ndarray, *, scaled: bool) -> np.ndarray:
+    """Compute K_order(x), or exp(x) K_order(x); infinite at 0, NaN below."""
 
     def small(v: np.ndarray) -> np.ndarray:
-        value = np.exp(v) * _k_series(order, v)
+        value = k_small(order, v, np.log(v * 0.5))
+        value = value * np.exp(v) if scaled else value
         return np.where(v > 0, value, np.where(v == 0, np.inf, np.nan))
 
-    return _piecewise(x, 2.0, small, lambda v: _piecewise(v, _LARGE, integral, large))
+    def large(v: np.ndarray) -> np.ndarray:
+        value: np.ndarray = _piecewise(v, K_LARGE, lambda u: k_middle(order, u), lambda u: k_large(order, u))
+        value = value / np.sqrt(v)
+        return value if scaled else value * np.exp(-v)
+
+    return _piecewise(x, K_MIDDLE, small, large)
 
 
-def k_plain_array(order: int, x: np.ndarray) -> np.ndarray:
-    """Compute K_order(x)."""
-    with np.errstate(all="ignore"):
-        return np.where(np.isinf(x) & (x > 0), 0.0, k_scaled_array(order, x) * np.exp(-x))
+k_scaled_array, k_plain_array = partial(_k_array, scaled=True), partial(_k_array, scaled=False)
 
 
 # ---- J and Y --------------------------------------------------------------------------------------------------------

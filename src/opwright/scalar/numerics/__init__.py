@@ -6,6 +6,7 @@
     division.py       remainders and integral quotients, of float64 too
     single.py         in float32 alone, faster and less accurate: activations, exp, sin and cos of compiled graphs; exp,
                       log, tanh, sigmoid, for kernels under the switch `fast_math`
+    double.py         of float64: exp, expm1, log, log1p, tanh, erf, erfc
     polynomials.py    the coefficients, written by tests/compiler/make_polynomials.py
 
 The functions of the first three modules compute in float64 and are within 0.53 units in the last place over the whole
