@@ -75,7 +75,8 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
         try:
             kernel = op.kernel(bound, in_dtypes[0]) if op.cpu_kernels else bound.reference or op.reference(bound)
             arrays = [x._array for x in inputs]
-            if profile.vector_cost and not op.cpu_kernels and arrays[0].size + arrays[-1].size >= LEAST_ELEMENTS:
+            large = arrays[0].size + arrays[-1].size >= LEAST_ELEMENTS
+            if large and (profile.vector_cost or op.name in large_calls.KERNELS) and not op.cpu_kernels:
                 kernel = large_calls.kernel_of(op, bound, arrays)
             result = quietly(kernel, *arrays)
         except Exception as error:
@@ -113,7 +114,7 @@ def execute(op: Operator, inputs: Sequence[Any], bound: Call, name: str | None) 
             kernel = bound.reference
             if op.cpu_kernels or kernel is None:
                 kernel = op.kernel(bound, _first_dtype(inputs))
-            elif op.name in large_calls.KERNELS and op.catalogue and arrays[0].size >= LEAST_ELEMENTS:
+            elif op.name in large_calls.KERNELS and op.catalogue and large_calls.is_large(arrays):
                 kernel = large_calls.KERNELS[op.name](op, bound, arrays)
             result = quietly(kernel, *arrays)
         except Exception as error:

@@ -1,13 +1,13 @@
 """Calls of large tensors by the compiler's kernels: vector code on all threads.
 
 Lives here: `kernel_of`, which selects the kernel of an element-wise call, and `KERNELS`, which do it for calls along
-rows, reductions and convolutions; which calls are compiled.
+rows, reductions, convolutions and other operators; which calls are compiled.
 Not here: when compiled code takes over (compiler/compile_schedule.py), calls of small tensors (short_calls.py).
 
-A call is a graph of one node, over an axis of unknown size, as a plan that is compiled once its calls take long. The
-operator, dtypes, sizes and the number of the call decide, never the clock or the threads, and the result of an element
-depends on no other element or row: a program that is run twice has the same bits. They are those of the operator in a
-compiled function.
+A call is a graph of one node, over an axis of unknown size or of the sizes at hand, as a plan that is compiled once its
+calls take long. The operator, dtypes, sizes and the number of the call decide, never the clock or the threads, and the
+result of an element depends on no other element or row: a program that is run twice has the same bits. They are those
+of the operator in a compiled function.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ..core.dtypes import DType, of_numpy
 from ..core.lazy_imports import later
 from ..core.specs import TensorSpec
 from ..graph import Graph, Node, Value
+from ..graph.builder import constant_node
 from ..ops.call import Call
 from ..ops.definition import Operator
 
@@ -47,6 +48,61 @@ ROWS = frozenset({"Softmax", "LogSoftmax", "Cumsum"})
 REDUCTIONS = frozenset({"Sum", "Mean", "ArgMax"})
 """Operators that reduce rows, or all elements; NumPy is as fast with maxima."""
 CONVOLUTIONS = frozenset({"Conv2D"})
+OF_FIXED_SIZES = frozenset(
+    {
+        "AvgPool",
+        "AvgPool3D",
+        "AvgPoolGrad",
+        "Conv3D",
+        "Conv3DBackpropFilter",
+        "Conv3DBackpropInput",
+        "CTCLoss",
+        "Cumprod",
+        "DepthwiseConv2dNative",
+        "DepthwiseConv2dNativeBackpropFilter",
+        "DepthwiseConv2dNativeBackpropInput",
+        "Erfinv",
+        "ExtractImagePatches",
+        "FakeQuantWithMinMaxArgs",
+        "FakeQuantWithMinMaxVars",
+        "FFT",
+        "Frame",
+        "FusedBatchNorm",
+        "HSVToRGB",
+        "Lgamma",
+        "LRN",
+        "Lu",
+        "MatrixBandPart",
+        "MatrixInverse",
+        "MatrixSolve",
+        "MatrixTriangularSolve",
+        "MaxPool",
+        "MaxPool3D",
+        "MaxPoolGrad",
+        "MirrorPad",
+        "Polygamma",
+        "Prod",
+        "RFFT",
+        "RGBToHSV",
+        "ResizeBilinear",
+        "ResizeNearestNeighbor",
+        "ScatterNd",
+        "SoftmaxCrossEntropyWithLogits",
+        "Sort",
+        "SpaceToBatchND",
+        "SparseSoftmaxCrossEntropyWithLogits",
+        "TensorScatterAdd",
+        "TopK",
+        "UnsortedSegmentMax",
+        "UnsortedSegmentMin",
+        "UnsortedSegmentProd",
+        "UnsortedSegmentSum",
+        "Xlogy",
+    }
+)
+"""Operators that NumPy computes in at least twice the time, planned for the sizes of the call."""
+LONGEST_CONSTANT = 16
+"""Maximum number of integers, of sizes and axes, that are constants of a plan."""
 LONGEST_ROW = 4096
 """Maximum number of elements of a row: NumPy, which sums by halves, rounds sums of longer ones less."""
 UNCOUNTED = 2
@@ -56,8 +112,14 @@ MOST = 256
 
 Kernel = Callable[..., Any]
 Dims = tuple[int | None, ...]
-_Key = tuple[Call, tuple[Dims, ...], Any]
+_Key = tuple[Any, tuple[Dims, ...], Any]
+_HALVES = (dtypes.float16.np, dtypes.bfloat16.np)
 _plans: dict[_Key, int | tiered_plan.TieredPlan] = {}  # or the number of calls, by shapes and dtype
+
+
+def is_large(arrays: Sequence[Any]) -> bool:
+    """Return whether an operand has `LEAST_ELEMENTS`."""
+    return any(type(a) is np.ndarray and a.size >= LEAST_ELEMENTS for a in arrays)
 
 
 def kernel_of(op: Operator, bound: Call, arrays: Sequence[np.ndarray]) -> Kernel:
@@ -65,12 +127,16 @@ def kernel_of(op: Operator, bound: Call, arrays: Sequence[np.ndarray]) -> Kernel
 
     op: with a `vector_cost`; arrays: of its inputs
     """
+    if op.name in KERNELS:
+        return KERNELS[op.name](op, bound, arrays)
     reference: Kernel = bound.reference
     largest = max(arrays, key=np.size)
     shape, size = largest.shape, largest.size
     if size < LEAST_ELEMENTS:
         return reference
     costly = op.profile.vector_cost >= LEAST_COST and op.name not in AS_FAST
+    if largest.dtype in _HALVES or (costly and largest.dtype.kind == "c"):
+        return _kernel_of_fixed_sizes(op, bound, arrays)
     alike = all(a.shape in (shape, ()) for a in arrays)
     if alike and size < LEAST_MOVED and not costly and op.name not in SLOWER:
         return reference
@@ -117,11 +183,13 @@ def _is_row(part: tuple[int, ...], shape: tuple[int, ...]) -> bool:
 
 
 def _kernel_of_rows(op: Operator, bound: Any, arrays: Sequence[Any]) -> Kernel:
-    """Return the kernel for a call of an operator of `ROWS`, as `kernel_of`; rows along another axis are strided."""
+    """Return the kernel for a call of an operator of `ROWS`, as `kernel_of`."""
     (x,) = arrays
     reference: Kernel = bound.reference
-    if x.dtype is not dtypes.float32.np or bound.axis not in (-1, x.ndim - 1):
+    if x.dtype is not dtypes.float32.np:
         return reference
+    if bound.axis not in (-1, x.ndim - 1):
+        return _kernel_of_fixed_sizes(op, bound, arrays) if x.shape[bound.axis] <= LONGEST_ROW else reference
     if x.shape[-1] > LONGEST_ROW or not x.flags.c_contiguous:
         return reference
     return _tiered(op, bound, ((None, x.shape[-1]),), x.shape, dtypes.float32) or reference
@@ -137,7 +205,7 @@ def _kernel_of_reduction(op: Operator, bound: Any, arrays: Sequence[Any]) -> Ker
     axes = range(rank) if axis is None else sorted([a % rank for a in ((axis,) if type(axis) is int else axis)])
     rest = rank - len(axes)
     if [*axes] != [*range(rest, rank)] or not axes:
-        return reference
+        return _kernel_of_fixed_sizes(op, bound, arrays) if op.name == "ArgMax" else reference
     dims: Dims = (None, math.prod(x.shape[rest:])) if rest or op.name == "ArgMax" else (None,)
     ones = (1,) * len(axes) if getattr(bound, "keepdims", False) else ()
     return _tiered(op, bound, (dims,), (*x.shape[:rest], *ones), of_numpy(x.dtype)) or reference
@@ -156,12 +224,75 @@ def _kernel_of_convolution(op: Operator, bound: Any, arrays: Sequence[Any]) -> K
     return reference
 
 
+def _kernel_of_fixed_sizes(op: Operator, bound: Any, arrays: Sequence[Any]) -> Kernel:
+    """Return the kernel for a call of these sizes and dtypes, as `kernel_of`; short integers are constants."""
+    reference: Kernel = bound.reference
+    given = [(k, a) for k, a in enumerate(arrays) if a is not None]
+    if any(type(a) is not np.ndarray or (a.size >= LEAST_ELEMENTS and not a.flags.c_contiguous) for _, a in given):
+        return reference
+    places = op.profile.index_places
+    constants = {k: a for k, a in given if k in places and a.size <= LONGEST_CONSTANT}
+    kinds = tuple([(k, a.dtype) for k, a in given])
+    called = op.name, repr(bound.attrs)  # calls with lists as attributes are bound again each time
+    key = called, tuple([a.shape for _, a in given]), (kinds, tuple([(k, a.tobytes()) for k, a in constants.items()]))
+    run = _counted_plan(key, lambda: _fixed_graph(op, bound, arrays, constants))
+    if run is None:
+        return reference
+
+    def kernel(*operands: np.ndarray | None) -> Any:
+        results = run(
+            *[np.ascontiguousarray(a) for k, a in enumerate(operands) if k not in constants and a is not None]
+        )
+        return results[0] if len(results) == 1 else results
+
+    return kernel
+
+
+def _fixed_graph(
+    op: Operator, bound: Call, arrays: Sequence[np.ndarray | None], constants: dict[int, np.ndarray]
+) -> Graph:
+    """Return the graph of one call on operands of these sizes and dtypes, of which some are constants."""
+    operands: list[Value | None] = []
+    nodes: list[Node] = []
+    for k, (name, a) in enumerate(zip(op.input_names, arrays)):
+        if a is None:
+            operands.append(None)
+            continue
+        spec = TensorSpec(a.shape, of_numpy(a.dtype))
+        if k in constants:
+            nodes.append(constant_node(op.const_operator(), a.copy(), spec, name))
+        operands.append(nodes[-1].outputs[0] if k in constants else Value(name, spec))
+    specs = op.infer(op.bind(bound.attrs), operands)
+    node = Node(op, operands, bound.attrs, specs, op.name)
+    inputs = [v for k, v in enumerate(operands) if k not in constants and v is not None]
+    return Graph(op.name, inputs, [*nodes, node], node.outputs)
+
+
+def _kernel_of_conversion(op: Operator, bound: Any, arrays: Sequence[Any]) -> Kernel:
+    """Return the kernel for a call of `Cast`, as `kernel_of`: from or to halves."""
+    if arrays[0].dtype in _HALVES or bound.dtype.np in _HALVES:
+        return _kernel_of_fixed_sizes(op, bound, arrays)
+    reference: Kernel = bound.reference
+    return reference
+
+
+def _kernel_of_product(op: Operator, bound: Any, arrays: Sequence[Any]) -> Kernel:
+    """Return the kernel for a call of `MatMul`, as `kernel_of`: of numbers that BLAS does not multiply."""
+    if arrays[0].dtype in _HALVES or arrays[0].dtype.kind in "iu":
+        return _kernel_of_fixed_sizes(op, bound, arrays)
+    reference: Kernel = bound.reference
+    return reference
+
+
 KERNELS: dict[str, Callable[[Operator, Any, Sequence[Any]], Kernel]] = {
     **dict.fromkeys(ROWS, _kernel_of_rows),
     **dict.fromkeys(REDUCTIONS, _kernel_of_reduction),
     **dict.fromkeys(CONVOLUTIONS, _kernel_of_convolution),
+    **dict.fromkeys(OF_FIXED_SIZES, _kernel_of_fixed_sizes),
+    "Cast": _kernel_of_conversion,
+    "MatMul": _kernel_of_product,
 }
-"""The function that selects the kernel of a call whose first operand has `LEAST_ELEMENTS`, by operator."""
+"""The function that selects the kernel of a call of which an operand has `LEAST_ELEMENTS`, by operator."""
 
 
 def _tiered(
@@ -171,18 +302,9 @@ def _tiered(
 
     dims: of the operands; shape: of the result, None for the plan's; dtype: of the operands that are not bools
     """
-    if not flags.jit or flags.deterministic:  # equal calls have equal bits then, the first one's
+    run = _counted_plan((bound, dims, dtype), lambda: _graph_of_rows(op, bound, dims, dtype))
+    if run is None:
         return None
-    key = bound, dims, dtype
-    plan = _plans.get(key, 0)
-    if type(plan) is int:
-        plan = plan + 1 if plan < UNCOUNTED else _new_plan(op, bound, dims, dtype)
-        while len(_plans) >= MOST and key not in _plans:
-            _plans.pop(next(iter(_plans)), None)  # unless another thread has removed it
-        _plans[key] = plan
-        if type(plan) is int:
-            return None
-    run: Callable[..., tuple[Any, ...]] = plan.run  # type: ignore[union-attr]  # no number
     shapes = [tuple([-1 if d is None else d for d in one]) for one in dims]
 
     def kernel(*operands: np.ndarray) -> np.ndarray:
@@ -193,14 +315,27 @@ def _tiered(
     return kernel
 
 
-def _new_plan(op: Operator, bound: Call, dims: Sequence[Dims], dtype: DType) -> tiered_plan.TieredPlan:
-    """Return the plan of a graph of one call on operands of these sizes, None for unknown ones."""
+def _counted_plan(key: _Key, graph_of: Callable[[], Graph]) -> Callable[..., tuple[Any, ...]] | None:
+    """Return what runs the plan of a call; None for the first calls, and where nothing is compiled."""
+    if not flags.jit or flags.deterministic:  # equal calls have equal bits then, the first one's
+        return None
+    plan = _plans.get(key, 0)
+    if type(plan) is int:
+        plan = plan + 1 if plan < UNCOUNTED else tiered_plan.TieredPlan(graph_of(), COMPILE_US, warns=False)
+        while len(_plans) >= MOST and key not in _plans:
+            _plans.pop(next(iter(_plans)), None)  # unless another thread has removed it
+        _plans[key] = plan
+    return None if type(plan) is int else plan.run  # type: ignore[union-attr]  # no number
+
+
+def _graph_of_rows(op: Operator, bound: Call, dims: Sequence[Dims], dtype: DType) -> Graph:
+    """Return the graph of one call on operands of these sizes, None for unknown ones."""
     kinds = [dtypes.bool if declared.dtypes == (dtypes.bool,) else dtype for declared in op.inputs]
     inputs = [Value(name, TensorSpec(one, kind)) for name, one, kind in zip(op.input_names, dims, kinds)]
     attrs = {**bound.attrs, **_axis_of_rows(op, len(dims[0]))}
     (spec,) = op.infer(op.bind(attrs), inputs)
     node = Node(op, inputs, attrs, [spec], op.name)
-    return tiered_plan.TieredPlan(Graph(op.name, inputs, [node], node.outputs), COMPILE_US, warns=False)
+    return Graph(op.name, inputs, [node], node.outputs)
 
 
 def _axis_of_rows(op: Operator, rank: int) -> dict[str, Any]:
