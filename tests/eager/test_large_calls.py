@@ -377,7 +377,7 @@ def test_calls_of_fixed_sizes_agree_with_numpy(name: str) -> None:
 
 
 def test_attributes_and_sizes_select_the_plan() -> None:
-    """Attributes given as lists are bound anew in each call; values of short integers are constants of a plan."""
+    """Attributes given as lists are bound again in each call; values of short integers are constants of a plan."""
     x = IMAGE.numpy()
     for size in (2, 3):
         y = _compiled(lambda x, size=size: ow.nn.max_pool2d(x, [1, size, size, 1], [1, 1, 1, 1], "VALID"), IMAGE)

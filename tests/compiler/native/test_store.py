@@ -227,7 +227,7 @@ def test_packs_nest_and_raise(folder: Path) -> None:
         forget()
         with store.pack(name):
             sizes.append(len(store._loaded))
-            find(1, made)  # a pack that is used for nothing is written anew
+            find(1, made)  # a pack that is used for nothing is written again
     assert sizes == [3, 1, 0]
 
 
