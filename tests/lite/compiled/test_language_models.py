@@ -102,6 +102,23 @@ def test_plans_of_all_signatures_are_kept() -> None:
     np.testing.assert_array_equal(*results)
 
 
+def test_later_interpreters_leave_weights_of_four_bits_packed() -> None:
+    model = LanguageModel("int4")
+    content = model.content()
+    tokens = np.random.default_rng(1).integers(0, model.vocabulary, model.tokens + 1)
+    results = [generated(ours(content), model, tokens)[0]]
+    interpreter = ours(content)  # with the plans of the first one
+    results.append(generated(interpreter, model, tokens)[0])
+    np.testing.assert_array_equal(*results)
+    packed = {t.name: t for s in interpreter._subgraphs for t in s.tensors if t.type.name == "INT4"}
+    assert packed
+    assert not any(t.is_held for t in packed.values())
+    for name, t in packed.items():
+        real = t.array.reshape(*model._scales[name].shape[:-1], -1) * model._scales[name]
+        np.testing.assert_array_equal(real.reshape(t.shape), model.weights[name])
+    assert all(t.is_held for t in packed.values())
+
+
 def test_steps_alone_are_the_whole_sequence() -> None:
     model = LanguageModel("float32", tokens=1, entries=9, groups=1)
     tokens = np.random.default_rng(2).integers(0, model.vocabulary, 9)

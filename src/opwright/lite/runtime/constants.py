@@ -1,6 +1,6 @@
 """Constants of a model: tensors as a verified model declares them, their elements, expansion of sparse tensors.
 
-Lives here: `tensor_from_file`, `link_block_scales`; `dense_of`.
+Lives here: `tensor_from_file`, `SubByteConstant`, `link_block_scales`; `dense_of`.
 Not here: validation of buffers and index arrays (format/constants.py).
 
 A file stores the elements of a sparse tensor in the order of the levels in `traversal_order`: the tensor's dimensions
@@ -30,18 +30,60 @@ def tensor_from_file(index: int, source: Any, buffer: Any) -> Tensor:
     """Return the tensor for an `objects.Tensor` of a verified model and its buffer."""
     data = buffer.data if source.buffer != 0 else None
     constant = data is not None and not source.is_variable
-    tensor = Tensor(index, source.name or "", source.type, tuple(np.asarray(source.shape).tolist()), ARENA)
+    of_class = SubByteConstant if constant and _is_unpacked_later(source, data) else Tensor
+    tensor = of_class(index, source.name or "", source.type, tuple(np.asarray(source.shape).tolist()), ARENA)
     tensor.signature = tuple(np.asarray(source.shape_signature).tolist()) or None
     tensor.quantization, tensor.sparsity = source.quantization, source.sparsity
     tensor.is_variable = bool(source.is_variable)
     tensor.has_rank = bool(source.has_rank)  # without it an empty shape means a scalar or an unknown rank
     if constant:
         tensor.kind = CONSTANT
-        if tensor._dtype is not None:
+        if isinstance(tensor, SubByteConstant):
+            tensor.unpack_later(functools.partial(read_constant, tensor, data))
+        elif tensor._dtype is not None:
             tensor.bind(read_constant(tensor, data))
     elif tensor.is_variable or (tensor._dtype is not None and tensor.is_object):
         tensor.kind = OWN
     return tensor
+
+
+class SubByteConstant(Tensor):
+    """A constant whose elements, packed in the file, are unpacked when something first asks for them.
+
+    A plan of an earlier process has its own form of weights: a language model of 250 M weights of four bits would have
+    them as 250 MB in addition.
+    """
+
+    __slots__ = ("_elements", "_unpack")
+
+    _elements: np.ndarray | None
+    _unpack: Callable[[], np.ndarray] | None
+
+    def unpack_later(self, unpack: Callable[[], np.ndarray]) -> None:
+        """Set what returns the elements."""
+        self._unpack = unpack
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the elements are unpacked."""
+        return self._elements is not None
+
+    @property
+    def array(self) -> np.ndarray | None:
+        """The elements."""
+        if self._elements is None and self._unpack is not None:
+            self._elements = self._unpack()
+        return self._elements
+
+    @array.setter
+    def array(self, array: np.ndarray | None) -> None:
+        self._elements, self._unpack = array, None
+
+
+def _is_unpacked_later(source: Any, data: Any) -> bool:
+    """Return whether a constant is packed, not sparse, and in read-only memory."""
+    packed = getattr(source.type, "name", "") in PACKED and source.sparsity is None
+    return packed and not np.frombuffer(data, np.uint8).flags.writeable
 
 
 def link_block_scales(tensors: Sequence[Tensor]) -> None:

@@ -193,7 +193,7 @@ def subgraph_memory(subgraph: Any) -> Footprint:
     """Return the footprint of a `Subgraph`; arena and own are 0 before its tensors are allocated."""
     mapped, copied = 0, {}
     for t in subgraph.tensors:
-        if t.kind == CONSTANT and t.array is not None:
+        if t.kind == CONSTANT and t.is_held:
             root = t.array
             while isinstance(root.base, np.ndarray):
                 root = root.base

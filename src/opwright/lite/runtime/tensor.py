@@ -111,6 +111,11 @@ class Tensor:
         """The elements if no run changes them, else None."""
         return self.array if self.kind in (CONSTANT, FOLDED) else None
 
+    @property
+    def is_held(self) -> bool:
+        """Whether the elements are in memory or a view of the file: all are but constants yet to be unpacked."""
+        return self.array is not None
+
     def set_shape(self, shape: tuple[int, ...]) -> None:
         """Set the shape, and drop the elements."""
         self.shape, self._spec = shape, None
