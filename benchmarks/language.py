@@ -75,7 +75,7 @@ class Limit(NamedTuple):
     work: int
 
 
-TURNS = 100_000
+TURNS = 1_000_000
 """Turns of the sums that measure the processor's peak: some milliseconds."""
 
 
