@@ -108,9 +108,8 @@ def stepped(work: kl.Work, x: ptr[f32], out: ptr[f32], n: i64, *, rows: int, lan
 
 def test_the_text_of_a_module_is_the_code_of_llvmlites():
     module = stepped.emit(host(), rows=2, lanes=4)
-    objects = [
-        host().machine().emit_object(optimised(text, host().machine())) for text in (module_text(module), str(module))
-    ]
+    target, machine = host(), host().machine()
+    objects = [machine.emit_object(optimised(text, target, machine)) for text in (module_text(module), str(module))]
     assert objects[0] == objects[1]
 
 

@@ -35,7 +35,6 @@ from ...ops.math.special_arrays import (
 from ...scalar.numerics import double
 from .. import language as kl
 from ..language import i64, ptr, u8
-from ..language.functions import where_any
 from ..loops.domain_ops import SpecialFunction
 from ..loops.expressions import apply, arg
 from ..target import host
@@ -89,7 +88,7 @@ def log_gamma(x: Value) -> Value:
         mirrored = kl.select(sine == 0.0, math.inf, math.log(math.pi) - _log(sine) - result)
         return kl.select(is_reflected, mirrored, result)
 
-    result = where_any(is_reflected, reflected, result)
+    result = kl.where_any(is_reflected, reflected, result)
     return kl.select(kl.abs(x) == math.inf, math.inf, result)
 
 
@@ -112,7 +111,7 @@ def digamma(x: Value) -> Value:
         mirrored = kl.select(sine == 0.0, math.nan, result - math.pi * _cos_pi(x) / sine)
         return kl.select(is_reflected, mirrored, result)
 
-    return where_any(is_reflected, reflected, result)
+    return kl.where_any(is_reflected, reflected, result)
 
 
 def trigamma(x: Value) -> Value:
@@ -130,7 +129,7 @@ def trigamma(x: Value) -> Value:
         mirrored = kl.select(sine == 0.0, math.inf, quotient * quotient - total)
         return kl.select(is_reflected, mirrored, total)
 
-    return where_any(is_reflected, reflected, total)
+    return kl.where_any(is_reflected, reflected, total)
 
 
 def _quantile(from_half: Value, tail: Value) -> Value:

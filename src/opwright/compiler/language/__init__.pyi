@@ -42,6 +42,7 @@ from .functions import to_integer as to_integer
 from .functions import trunc as trunc
 from .functions import truncated_quotient as truncated_quotient
 from .functions import type_of as type_of
+from .functions import where_any as where_any
 from .functions import wide_product as wide_product
 from .functions import zeros as zeros
 from .neon import add_pairs as add_pairs

@@ -163,6 +163,16 @@ def _check_fills(op: Any, value: TensorShape, shape: TensorShape) -> None:
         raise InvalidArgumentError(what="the value does not fill the slice", found={"value": value, "slice": read})
 
 
+def _check_is_slice(op: Any, gradient: TensorShape, read: TensorShape, shape: TensorShape) -> None:
+    """Raise InvalidArgumentError if a gradient does not have the shape of the slice of a tensor of `shape`."""
+    if not gradient.is_compatible_with(read):
+        raise InvalidArgumentError(
+            what="the gradient does not have the shape of the slice within the tensor",
+            found={"gradient": gradient, "slice": read},
+            wanted=f"bounds within {shape}",
+        )
+
+
 @operator
 class StridedSliceGrad(OperatorDefinition):
     """Compute the gradient of StridedSlice: write dy to the slice of zeros of shape `shape`.
@@ -183,18 +193,14 @@ class StridedSliceGrad(OperatorDefinition):
 
     def infer(op) -> TensorSpec:
         shape = shape_from(op.shape)
-        _check_fills(op, op.dy.spec.shape, shape)
+        _check_is_slice(op, op.dy.spec.shape, _slice_shape(op, shape), shape)
         return op.dy.spec.with_shape(shape)
 
     def compute(op, shape: Any, begin: Any, end: Any, strides: Any, dy: Any) -> np.ndarray:
         dx = like_device.zeros(dy, tuple(shape.tolist()), dy.dtype)
         key = _key(op, begin, end, strides, dx.shape)
-        if (read := dx[key].shape) != dy.shape:  # of a slice of which only the gradient is used
-            raise InvalidArgumentError(
-                what="the gradient does not have the shape of the slice within the tensor",
-                found={"gradient": dy.shape, "slice": read, "begin": known_bounds(begin), "end": known_bounds(end)},
-                wanted=f"bounds within {list(dx.shape)}",
-            )
+        if dx[key].shape != dy.shape:  # of a slice of which only the gradient is used
+            _check_is_slice(op, TensorShape(dy.shape), TensorShape(dx[key].shape), TensorShape(dx.shape))
         dx[key] = dy
         return dx
 
