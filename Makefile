@@ -2,8 +2,8 @@
 #
 #   make demo       the whole life of an operator, on this machine
 #   make quick      under a minute: the lower layers, one row of each operator, and with SINCE=main what changed affects
-#   make test       layers check and tests; those of the interpreter by both engines; LLVM optimizes for those of kernels
-#   make test-all   with the slow ones, all drawn examples, optimized code for all, and test-avx2
+#   make test       layers check and tests; those of the interpreter by both engines
+#   make test-all   with the slow ones, all drawn examples, and test-avx2
 #   make test-cold  make test with an empty cache of machine code: nightly
 #   make test-avx2  all tests of kernels with code for AVX2 alone, on a processor that has more
 #   make lint       ruff, names and prose, mypy, layers check    make format  ruff's formatter
@@ -53,11 +53,10 @@ PYTEST = $(ONE_THREAD) $(BYTECODE) $(BIN)/python -m pytest -n $(WORKERS) --dist 
 QUICK_TESTS := $(addprefix tests/,core graph eager autograph tracing ops/test_operators.py ops/test_catalogue.py \
   lite/ops/test_lite_ops.py compiler/lowering/test_rules_on_rows.py test_import_circles.py)
 TWO_ENGINES := $(addprefix tests/lite/,interpreter networks state)
-OPTIMIZED_TESTS := $(addprefix tests/compiler/,kernels language native)
 KERNEL_TESTS := $(addprefix tests/,compiler tracing/test_jit_compile.py \
   $(addprefix lite/,compiled customs interpreter networks ops state))
 
-# Kernels are compiled in half of the time without LLVM's optimizations, which only tests of kernels are about.
+# Kernels are compiled in half of the time without LLVM's optimizations; `make test` runs them as users do.
 UNOPTIMIZED := OPWRIGHT_OPTIMIZE=0
 # Test processes share the cores; a BLAS that starts a thread per core in each of them only gets in its own way.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
@@ -79,8 +78,7 @@ quick: $(DEV)
 	$(if $(SINCE),files=$$($(BIN)/python tests/affected.py $(SINCE)) && { [ -z "$$files" ] || $(PYTEST) $$files; })
 
 test: layers
-	$(UNOPTIMIZED) $(PYTEST) $(OPTIMIZED_TESTS:%=--ignore=%)
-	$(PYTEST) $(OPTIMIZED_TESTS)
+	$(PYTEST)
 	OPWRIGHT_COMPILED=0 $(PYTEST) -m "not slow and not any_engine" $(TWO_ENGINES)
 
 test-all: layers
