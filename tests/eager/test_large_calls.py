@@ -337,6 +337,11 @@ OF_FIXED_SIZES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "patches": (lambda x: ow.image.extract_patches(x, [1, 3, 3, 1], [1, 2, 1, 1], [1] * 4, "SAME"), (IMAGE,)),
     "normalization of channels": (ow.nn.local_response_normalization, (IMAGE,)),
     "rounding to a grid": (lambda x: ow.quantization.fake_quant_with_min_max_args(x, -2, 3), (SQUARE,)),
+    "rounding by variables": (
+        ow.quantization.fake_quant_with_min_max_vars,
+        (SQUARE, ow.constant(-2.0), ow.constant(3.0)),
+    ),
+    "halves by a number": (lambda x: ow.multiply(x, 0.5), (HALF,)),
     "colours": (ow.image.rgb_to_hsv, (COLOURS,)),
     "bilinear": (lambda x: ow.image.resize(x, [100, 71]), (COLOURS,)),
     "nearest": (lambda x: ow.image.resize(x, [100, 71], "nearest"), (COLOURS,)),
@@ -386,6 +391,30 @@ def test_attributes_and_sizes_select_the_plan() -> None:
     for number in (31, 40):
         y = _compiled(lambda x, number=number: ow.math.unsorted_segment_max(x, IDS, number), SQUARE)
         assert y.shape == (number, SHAPE[1])
+
+
+@pytest.mark.parametrize("name", ["rounding by variables", "halves by a number", "channel by channel"])
+def test_numbers_and_strided_operands_have_the_shapes_of_the_plan(name: str) -> None:
+    """The guards of machine code would leave a call of other shapes or strides to the uncompiled operator."""
+    function, operands = OF_FIXED_SIZES[name]
+    _compiled(function, *operands)
+    (plan,) = [plan for plan in large_calls._plans.values() if not isinstance(plan, int)]
+    taken: list[np.ndarray] = []
+    run = plan.run
+    plan.run = lambda *inputs: taken.extend(inputs) or run(*inputs)
+    function(*operands)
+    assert [a.shape for a in taken] == [tuple(v.shape.dims or ()) for v in plan.graph.inputs]
+    assert taken
+    assert all(a.flags.c_contiguous for a in taken)
+
+
+def test_short_data_is_no_constant_of_a_plan() -> None:
+    """Labels and indices differ from call to call: as constants they would make a plan of each, and evict others."""
+    x = ow.constant(RNG.standard_normal((8, 1 << 14)).astype(np.float32))
+    for k in range(5):
+        ow.nn.sparse_softmax_cross_entropy_with_logits(ow.constant(np.arange(8) + k), x)
+        ow.math.unsorted_segment_sum(x, ow.constant(np.arange(8) % (k + 1)), 9)
+    assert len(large_calls._plans) == 2
 
 
 def test_elements_out_of_range_in_compiled_calls() -> None:

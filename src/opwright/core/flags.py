@@ -207,7 +207,7 @@ FLAGS: dict[str, Flag] = {
             "optimize",
             SWITCH,
             True,
-            "Let LLVM optimize machine code of this process; off: it compiles in a third of the time, and runs slower.",
+            "Let LLVM optimize machine code of this process; off: it compiles in half of the time, and runs slower.",
         ),
         Flag("tune", SWITCH, False, "Time competing ways to compute on the shapes at hand, once; take the fastest."),
         Flag(

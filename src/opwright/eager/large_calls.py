@@ -67,7 +67,6 @@ OF_FIXED_SIZES = frozenset(
         "FakeQuantWithMinMaxVars",
         "FFT",
         "Frame",
-        "FusedBatchNorm",
         "HSVToRGB",
         "Lgamma",
         "LRN",
@@ -78,9 +77,7 @@ OF_FIXED_SIZES = frozenset(
         "MatrixTriangularSolve",
         "MaxPool",
         "MaxPool3D",
-        "MaxPoolGrad",
         "MirrorPad",
-        "Polygamma",
         "Prod",
         "RFFT",
         "RGBToHSV",
@@ -101,6 +98,8 @@ OF_FIXED_SIZES = frozenset(
     }
 )
 """Operators that NumPy computes in at least twice the time, planned for the sizes of the call."""
+ELEMENTS = frozenset({"indices", "label_length", "labels", "logit_length", "segment_ids"})
+"""Operands that are data, although they are integers."""
 LONGEST_CONSTANT = 16
 """Maximum number of integers, of sizes and axes, that are constants of a plan."""
 LONGEST_ROW = 4096
@@ -218,19 +217,19 @@ def _kernel_of_convolution(op: Operator, bound: Any, arrays: Sequence[Any]) -> K
     """Return the kernel for a call of an operator of `CONVOLUTIONS`, as `kernel_of`: for batches of any size."""
     x, filters = arrays
     dense = x.flags.c_contiguous and filters.flags.c_contiguous
-    if x.dtype is dtypes.float32.np and filters.dtype is dtypes.float32.np and dense:
+    if x.size >= LEAST_ELEMENTS and x.dtype is filters.dtype is dtypes.float32.np and dense:
         return _tiered(op, bound, ((None, *x.shape[1:]), filters.shape), None, dtypes.float32) or bound.reference
     reference: Kernel = bound.reference
     return reference
 
 
 def _kernel_of_fixed_sizes(op: Operator, bound: Any, arrays: Sequence[Any]) -> Kernel:
-    """Return the kernel for a call of these sizes and dtypes, as `kernel_of`; short integers are constants."""
+    """Return the kernel for a call of these sizes and dtypes, as `kernel_of`; sizes and axes are constants."""
     reference: Kernel = bound.reference
     given = [(k, a) for k, a in enumerate(arrays) if a is not None]
     if any(type(a) is not np.ndarray or (a.size >= LEAST_ELEMENTS and not a.flags.c_contiguous) for _, a in given):
         return reference
-    places = op.profile.index_places
+    places = [k for k in op.profile.index_places if op.input_names[k] not in ELEMENTS]
     constants = {k: a for k, a in given if k in places and a.size <= LONGEST_CONSTANT}
     kinds = tuple([(k, a.dtype) for k, a in given])
     called = op.name, repr(bound.attrs)  # calls with lists as attributes are bound again each time
@@ -240,9 +239,8 @@ def _kernel_of_fixed_sizes(op: Operator, bound: Any, arrays: Sequence[Any]) -> K
         return reference
 
     def kernel(*operands: np.ndarray | None) -> Any:
-        results = run(
-            *[np.ascontiguousarray(a) for k, a in enumerate(operands) if k not in constants and a is not None]
-        )
+        inputs = [a for k, a in enumerate(operands) if k not in constants and a is not None]
+        results = run(*[a if a.flags.c_contiguous else a.copy() for a in inputs])
         return results[0] if len(results) == 1 else results
 
     return kernel
